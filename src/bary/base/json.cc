@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bary/base/json.h"
+
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "bary/base/error.h"
+#include "bary/base/quote.h"
+
+namespace bary {
+namespace {
+
+// nlohmann's messages carry an id and the unread text; the place is what helps.
+std::string short_reason(const std::string& message) {
+  size_t from = message.find("] ");
+  std::string reason = from == std::string::npos ? message : message.substr(from + 2);
+  size_t cut = reason.find("; last read");
+  return cut == std::string::npos ? reason : reason.substr(0, cut);
+}
+
+[[noreturn]] void wrong_type(const Json& value, const std::string& key, const std::string& what, const char* wanted) {
+  fail("{}: {} is {}, expected {}; the file was not written by bary or is damaged", what, key,
+       quote(dump_json(value, -1)), wanted);
+}
+
+}  // namespace
+
+Json parse_json(std::string_view text, const std::string& what, int deepest) {
+  std::vector<std::set<std::string>> keys;  // of the objects that are open
+  auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
+    switch (event) {
+      case Json::parse_event_t::object_start:
+        keys.emplace_back();
+        [[fallthrough]];
+      case Json::parse_event_t::array_start:
+        if (depth >= deepest) fail("{}: JSON nested deeper than {} levels; not a file bary reads", what, deepest);
+        break;
+      case Json::parse_event_t::key:
+        if (!keys.back().insert(value.get_ref<const std::string&>()).second) {
+          fail("{}: the key {} stands twice in one object; keep one", what, quote(value.get_ref<const std::string&>()));
+        }
+        break;
+      case Json::parse_event_t::object_end:
+        keys.pop_back();
+        break;
+      default:
+        break;
+    }
+    return true;
+  };
+  // The parser takes a NUL byte for the end of the text; JSON holds none.
+  BARY_CHECK(text.find('\0') == std::string_view::npos, "{}: not JSON: a NUL byte at {}", what, text.find('\0'));
+  try {
+    return Json::parse(text.begin(), text.end(), watch);
+  } catch (const Json::exception& error) {
+    fail("{}: not JSON: {}", what, short_reason(error.what()));
+  }
+}
+
+std::string dump_json(const Json& value, int indent) {
+  return value.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+const Json& json_member(const Json& object, const std::string& key, const std::string& what) {
+  BARY_CHECK(object.is_object(), "{}: a JSON object with {} was expected, {} came", what, key, object.type_name());
+  auto found = object.find(key);
+  BARY_CHECK(found != object.end(), "{}: {} is missing; the file was not written by bary or is damaged", what, key);
+  return *found;
+}
+
+int64_t json_integer(const Json& object, const std::string& key, const std::string& what) {
+  const Json& value = json_member(object, key, what);
+  if (!value.is_number_integer()) wrong_type(value, key, what, "a whole number");
+  if (value.is_number_unsigned() && !std::in_range<int64_t>(value.get<uint64_t>())) {
+    wrong_type(value, key, what, "a whole number below 2^63");
+  }
+  return value.get<int64_t>();
+}
+
+double json_number(const Json& object, const std::string& key, const std::string& what) {
+  const Json& value = json_member(object, key, what);
+  if (!value.is_number()) wrong_type(value, key, what, "a number");
+  return value.get<double>();
+}
+
+bool json_bool(const Json& object, const std::string& key, const std::string& what) {
+  const Json& value = json_member(object, key, what);
+  if (!value.is_boolean()) wrong_type(value, key, what, "true or false");
+  return value.get<bool>();
+}
+
+std::string json_string(const Json& object, const std::string& key, const std::string& what) {
+  const Json& value = json_member(object, key, what);
+  if (!value.is_string()) wrong_type(value, key, what, "text");
+  return value.get<std::string>();
+}
+
+}  // namespace bary

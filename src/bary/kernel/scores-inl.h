@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of attention that both passes share: a tile of scores, and what a mask and a slope do to a row of them.
+#if defined(BARY_KERNEL_SCORES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BARY_KERNEL_SCORES_INL_H_
+#undef BARY_KERNEL_SCORES_INL_H_
+#else
+#define BARY_KERNEL_SCORES_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "bary/kernel/attention.h"
+#include "bary/kernel/tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bary::kernel {
+namespace HWY_NAMESPACE {
+
+constexpr int64_t kScoreStride = kKeyBlock + 16;
+
+// s[r][key - block] = a_r . key for the keys of the panels that touch [from, to); from is a multiple of a panel
+template <int R>
+HWY_INLINE void score_tile(int64_t D, const float* a, int64_t lda, const float* panels, int64_t block, int64_t from,
+                           int64_t to, float* s) {
+  for (int64_t p = from; p < to; p += kPanel) {
+    auto t = zero_tile<R, kVectors>();
+    multiply(t, D, a, lda, 1, panels + p * D, kPanel);
+    BARY_UNROLL for (int r = 0; r < R; ++r) {
+      BARY_UNROLL for (int j = 0; j < kVectors; ++j) store(t.v[r][j], s + r * kScoreStride + p - block + 16 * j);
+    }
+  }
+}
+
+struct RowMask {  // of one query: the keys it may see, and its place for the slope
+  int64_t low, high, position;
+  float scale, slope;
+};
+HWY_INLINE RowMask row_mask(const AttentionHead& h, int64_t t) {
+  return {h.low(t), h.high(t), h.first + t, h.scale, h.slope};
+}
+
+// scaled, sloped score of keys at .. at+15; -inf where the row may not look
+HWY_INLINE V16 masked_score(V16 s, const RowMask& m, int64_t at) {
+  s = s * set1(m.scale);
+  if (m.slope != 0) {
+    V16 distance = set1(static_cast<float>(m.position - at)) - load(kIota);
+    s = fnma(set1(m.slope), distance, s);
+  }
+  if (at < m.low || at + 16 > m.high) {
+    const V16 minus_infinity = set1(-HUGE_VALF);
+    V16 lane = load(kIota);
+    s = select(lane < set1(static_cast<float>(std::max<int64_t>(m.low - at, 0))), minus_infinity, s);
+    s = select(lane < set1(static_cast<float>(std::min<int64_t>(m.high - at, 16))), s, minus_infinity);
+  }
+  return s;
+}
+
+HWY_INLINE int64_t floor16(int64_t x) { return x / 16 * 16; }
+HWY_INLINE int64_t ceil16(int64_t x) { return (x + 15) / 16 * 16; }
+
+HWY_INLINE void clear_between(float* s, int64_t from, int64_t to) {  // multiples of 16
+  for (; from < to; from += 16) store(zero(), s + from);
+}
+
+// The keys that rows t .. t+r-1 see, as one range
+struct KeyRange {
+  int64_t low, high;
+};
+HWY_INLINE KeyRange tile_keys(const AttentionHead& h, int64_t t, int64_t r) { return {h.low(t), h.high(t + r - 1)}; }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace bary::kernel
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

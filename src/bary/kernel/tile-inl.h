@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The register tile: MR rows by NV vectors of sixteen, accumulators in registers over the whole k loop. 6 x 4 under
+// AVX-512 and 6 x 1 elsewhere fill the register file (measured against other shapes: docs/performance.md).
+#if defined(BARY_KERNEL_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BARY_KERNEL_TILE_INL_H_
+#undef BARY_KERNEL_TILE_INL_H_
+#else
+#define BARY_KERNEL_TILE_INL_H_
+#endif
+
+#include <type_traits>
+
+#include "bary/kernel/vec-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bary::kernel {
+namespace HWY_NAMESPACE {
+
+constexpr int kRows = 6;              // rows of the tile
+constexpr int kVectors = kPanel / 16;  // vectors of the tile
+
+template <int MR, int NV>
+struct Tile {
+  V16 v[MR][NV];
+};
+
+// acc[i][j] += sum over k of A(i,k) B(k, 16 j ..): A(i,k) at a[i row_step + k k_step], B's row k at b + k ldb.
+// Tail: the last vector has `last` valid columns and nothing beyond them is read.
+template <int MR, int NV, bool Tail = false>
+HWY_INLINE void multiply(Tile<MR, NV>& acc, int64_t k, const float* HWY_RESTRICT a, int64_t row_step, int64_t k_step,
+                         const float* HWY_RESTRICT b, int64_t ldb, int64_t last = 16) {
+  V16 c[MR][NV];
+  BARY_UNROLL for (int i = 0; i < MR; ++i) {
+    BARY_UNROLL for (int j = 0; j < NV; ++j) c[i][j] = acc.v[i][j];
+  }
+#if defined(__clang__)
+#pragma clang loop unroll_count(2)
+#else
+#pragma GCC unroll 4
+#endif
+  for (; k > 0; --k) {
+    V16 bv[NV];
+    BARY_UNROLL for (int j = 0; j < NV; ++j) bv[j] = Tail && j == NV - 1 ? load_n(b + 16 * j, last) : load(b + 16 * j);
+    BARY_UNROLL for (int i = 0; i < MR; ++i) {
+      V16 av = set1(a[i * row_step]);
+      BARY_UNROLL for (int j = 0; j < NV; ++j) c[i][j] = fma(av, bv[j], c[i][j]);
+    }
+    a += k_step;
+    b += ldb;
+  }
+  BARY_UNROLL for (int i = 0; i < MR; ++i) {
+    BARY_UNROLL for (int j = 0; j < NV; ++j) acc.v[i][j] = c[i][j];
+  }
+}
+
+template <int MR, int NV>
+HWY_INLINE Tile<MR, NV> zero_tile() {
+  Tile<MR, NV> t;
+  BARY_UNROLL for (int i = 0; i < MR; ++i) {
+    BARY_UNROLL for (int j = 0; j < NV; ++j) t.v[i][j] = zero();
+  }
+  return t;
+}
+
+template <int N>
+using Int = std::integral_constant<int, N>;
+
+// f(Int<n>) for the run-time n in [1, Max]
+template <int Max, class F>
+HWY_INLINE void with_constant(int64_t n, const F& f) {
+  if constexpr (Max > 1) {
+    if (n < Max) return with_constant<Max - 1>(n, f);
+  }
+  f(Int<Max>());
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace bary::kernel
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

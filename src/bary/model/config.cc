@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bary/model/config.h"
+
+#include "bary/base/json.h"
+#include "bary/base/nearest.h"
+#include "bary/base/quote.h"
+
+namespace bary {
+
+void ModelConfig::check() const {
+  BARY_CHECK(d_head > 0 || n_embd % n_head == 0,
+             "n_embd {} is not divisible by n_head {}; choose another n_head, or give the width of a head with d_head",
+             n_embd, n_head);
+  BARY_CHECK(n_head % heads_kv() == 0, "n_head {} is not a multiple of n_kv_head {}; choose one that divides it", n_head,
+             heads_kv());
+  BARY_CHECK(pos != Position::rotary || head_width() % 2 == 0,
+             "rotary positions turn pairs of channels, so the width of a head must be even; it is {}; change n_head or d_head",
+             head_width());
+  BARY_CHECK(mask != Mask::window || window > 0, "mask=window needs window of at least 1, got {}", window);
+  BARY_CHECK(context == 0 || context >= block_size, "context {} is shorter than block_size {}; give at least as much", context,
+             block_size);
+  BARY_CHECK(attn_proj || mixer != Mixer::attention || n_head * head_width() == n_embd,
+             "without an output matrix the heads must make up n_embd: {} x {} is not {}; set attn_proj or d_head", n_head,
+             head_width(), n_embd);
+  BARY_CHECK(pos != Position::alibi || mask != Mask::full, "alibi is defined for causal masks; choose another pos or mask");
+  // Sizes are products of these: a model that could not be addressed is refused before anything is allocated.
+  const double most = 1e12;
+  BARY_CHECK(static_cast<double>(vocab_size) * static_cast<double>(n_embd) < most &&
+                 static_cast<double>(positions()) * static_cast<double>(n_embd) < most &&
+                 static_cast<double>(n_embd) * static_cast<double>(n_embd) * static_cast<double>(mlp_ratio) *
+                         static_cast<double>(n_layer + 1) < most,
+             "the model would have more than 10^12 parameters (n_layer {}, n_embd {}, vocab_size {}, context {}); make it smaller",
+             n_layer, n_embd, vocab_size, positions());
+}
+
+void ModelConfig::describe(Options& o) {
+  o.group("Model");
+  const double huge = 1 << 30;
+  o.add("n_layer", &n_layer, "blocks", {.min = 0, .max = 10000});
+  o.add("n_head", &n_head, "heads", {.min = 1, .max = 65536});
+  o.add("n_embd", &n_embd, "width of the model", {.min = 1, .max = huge});
+  o.add("block_size", &block_size, "tokens in a training window", {.min = 1, .max = huge});
+  o.add("context", &context, "positions the model can be run at (0: block_size)", {.min = 0, .max = huge});
+  o.add("vocab_size", &vocab_size, "tokens in the vocabulary", {.min = 1, .max = huge});
+  o.add("d_head", &d_head, "width of a head (0: n_embd / n_head)", {.min = 0, .max = huge});
+  o.add("n_kv_head", &n_kv_head, "key and value heads (0: n_head)", {.min = 0, .max = 65536});
+  o.add("mlp_ratio", &mlp_ratio, "width of the MLP over n_embd", {.min = 1, .max = 1024});
+  o.add("pos", &pos, {{"none", Position::none}, {"learned", Position::learned}, {"sinusoidal", Position::sinusoidal},
+                      {"rotary", Position::rotary}, {"alibi", Position::alibi}}, "how positions are told apart");
+  o.add("norm", &norm, {{"pre", NormPlace::pre}, {"post", NormPlace::post}, {"none", NormPlace::none},
+                        {"parallel", NormPlace::parallel}}, "place of the normalisation");
+  o.add("norm_kind", &norm_kind, {{"layer", NormKind::layer}, {"rms", NormKind::rms}}, "LayerNorm or RMSNorm");
+  o.add("mlp", &mlp, {{"none", MlpKind::none}, {"gelu", MlpKind::gelu}, {"gelu_tanh", MlpKind::gelu_tanh},
+                      {"relu", MlpKind::relu}, {"swiglu", MlpKind::swiglu}}, "the per-position network");
+  o.add("mixer", &mixer, {{"attention", Mixer::attention}, {"average", Mixer::average}, {"none", Mixer::none}},
+        "what mixes positions");
+  o.add("mask", &mask, {{"causal", Mask::causal}, {"full", Mask::full}, {"window", Mask::window}}, "which keys a query sees");
+  o.add("window", &window, "keys a query sees with mask=window", {.min = 0, .max = huge});
+  o.add("scale", &scale, "divide the scores by sqrt(d_head)");
+  o.add("residual", &residual, "add each part to its input instead of replacing it");
+  o.add("attn_proj", &attn_proj, "an output matrix after the heads");
+  o.add("qkv_bias", &qkv_bias, "biases on queries, keys and values");
+  o.add("bias", &bias, "biases elsewhere in a block and in LayerNorm");
+  o.add("head_bias", &head_bias, "a bias on the logits (untied head)");
+  o.add("tie_embeddings", &tie_embeddings, "one table for input and output");
+  o.add("dropout", &dropout, "probability of dropping an activation", {.min = 0, .max = 1, .below_max = true});
+  o.add("rope_theta", &rope_theta, "base of the rotary frequencies", {.min = 1});
+  o.add("norm_eps", &norm_eps, "added to the variance", {.min = 0});
+  o.add("init", &init, {{"pytorch", InitStyle::pytorch}, {"gpt2", InitStyle::gpt2}}, "initial values");
+}
+
+nlohmann::json to_json(const ModelConfig& c) {
+  ModelConfig copy = c;
+  Options o("config.json");
+  copy.describe(o);
+  nlohmann::json j = o.to_json();
+  j["model_type"] = "bary";
+  j["architectures"] = {"BaryDecoderForCausalLM"};
+  j["n_positions"] = c.positions();
+  j["n_ctx"] = c.positions();
+  j["torch_dtype"] = "float32";
+  return j;
+}
+
+ModelConfig model_config_from_json(const nlohmann::json& j, const std::string& what) {
+  BARY_CHECK(j.is_object() && j.value("model_type", nlohmann::json()) == "bary",
+             "{}: model_type is not \"bary\"; this file describes another kind of model", what);
+  ModelConfig c;
+  Options o(what);
+  c.describe(o);
+  nlohmann::json known = nlohmann::json::object();
+  for (const std::string& name : o.names()) {
+    BARY_CHECK(j.contains(name), "{}: the key {} is missing; the file is incomplete, use a checkpoint written by bary", what, name);
+    known[name] = j[name];
+  }
+  o.from_json(known, what);
+  c.check();
+  return c;
+}
+
+std::vector<std::string> preset_names() {
+  return {"gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "chapter", "token", "average", "average-positions", "average-added",
+          "head-replacing", "head", "heads", "heads-mlp", "block", "two-blocks"};
+}
+
+static ModelConfig gpt2(int64_t layers, int64_t heads, int64_t width) {
+  ModelConfig c;
+  c.vocab_size = 50257, c.block_size = 1024, c.n_layer = layers, c.n_head = heads, c.n_embd = width;
+  c.mlp = MlpKind::gelu_tanh, c.qkv_bias = true, c.tie_embeddings = true, c.head_bias = false, c.init = InitStyle::gpt2;
+  return c;
+}
+
+ModelConfig preset(const std::string& name) {
+  if (name == "gpt2") return gpt2(12, 12, 768);
+  if (name == "gpt2-medium") return gpt2(24, 16, 1024);
+  if (name == "gpt2-large") return gpt2(36, 20, 1280);
+  if (name == "gpt2-xl") return gpt2(48, 25, 1600);
+  ModelConfig c;  // the chapter's block: 477,696 parameters
+  if (name == "chapter" || name == "block") return c;
+  if (name == "two-blocks") return c.n_layer = 2, c;
+  c.norm = NormPlace::none;  // the rungs below it, top down
+  if (name == "heads-mlp") return c;
+  c.mlp = MlpKind::none;
+  if (name == "heads") return c;
+  c.n_head = 1, c.attn_proj = false;
+  if (name == "head") return c;
+  if (name == "head-replacing") return c.residual = false, c;
+  c.mixer = Mixer::average;
+  if (name == "average-positions") return c.residual = false, c;
+  c.pos = Position::none;
+  if (name == "average-added") return c;
+  if (name == "average") return c.residual = false, c;
+  if (name == "token") return c.n_layer = 0, c;
+  std::string known;
+  for (const std::string& n : preset_names()) known += (known.empty() ? "" : ", ") + n;
+  auto near = nearest(name, preset_names());
+  fail("model {}: unknown{}; known are {}", quote(name), near ? "; did you mean " + *near + "?" : "", known);
+}
+
+}  // namespace bary

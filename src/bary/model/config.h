@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a model is made of, by nanoGPT's names where it has one. Every rung of the chapter's ladder is a setting.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "bary/base/options.h"
+#include "bary/nn/block.h"
+
+namespace bary {
+
+struct ModelConfig {
+  int64_t vocab_size = 1024;
+  int64_t block_size = 128;  // the window trained on
+  int64_t context = 0;       // positions the model can be run at; 0 = block_size
+  int64_t n_layer = 1, n_head = 4, n_kv_head = 0, n_embd = 128, d_head = 0;  // 0: n_head, n_embd / n_head
+  int64_t mlp_ratio = 4;
+  Mixer mixer = Mixer::attention;
+  MlpKind mlp = MlpKind::gelu;
+  NormPlace norm = NormPlace::pre;
+  NormKind norm_kind = NormKind::layer;
+  Position pos = Position::learned;
+  Mask mask = Mask::causal;
+  int64_t window = 0;
+  bool scale = true, residual = true, qkv_bias = false, attn_proj = true, bias = true, head_bias = true;
+  bool tie_embeddings = false;
+  double dropout = 0, rope_theta = 10000, norm_eps = 1e-5;
+  InitStyle init = InitStyle::pytorch;
+
+  int64_t heads_kv() const { return n_kv_head ? n_kv_head : n_head; }
+  int64_t head_width() const { return d_head ? d_head : n_embd / n_head; }
+  int64_t positions() const { return context > block_size ? context : block_size; }
+  int64_t mlp_width() const { return mlp_ratio * n_embd; }
+  bool final_norm() const { return n_layer > 0 && (norm == NormPlace::pre || norm == NormPlace::parallel); }
+  bool causal() const { return mask != Mask::full || mixer != Mixer::attention || n_layer == 0; }
+
+  // Refuses what cannot be built, naming both numbers: widths that do not divide, odd rotary heads, sizes below one.
+  void check() const;
+  void describe(Options& options);  // every field above as an option
+};
+
+nlohmann::json to_json(const ModelConfig& c);  // the config.json of a checkpoint
+ModelConfig model_config_from_json(const nlohmann::json& j, const std::string& what);
+
+// Named settings: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "chapter", and the rungs of the ladder: "token",
+// "average", "average-positions", "average-added", "head-replacing", "head", "heads", "heads-mlp", "block", "two-blocks".
+std::vector<std::string> preset_names();
+ModelConfig preset(const std::string& name);
+
+}  // namespace bary

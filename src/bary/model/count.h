@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arithmetic of a model: parameters, floating-point operations, memory; from the configuration alone.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "bary/model/config.h"
+
+namespace bary {
+
+struct CountRow {
+  std::string part;     // "token embedding", "attention", ...
+  std::string formula;  // in the letters of the house: "V C", "4 C^2 + 4 C"
+  int64_t count = 0;    // numbers, in one block where `per_block`
+  bool per_block = false;
+};
+
+struct ParameterCount {
+  std::vector<CountRow> rows;
+  int64_t block = 0;       // one block
+  int64_t total = 0;       // everything learned; a tied table counted once
+  int64_t embeddings = 0;  // token and position tables
+};
+ParameterCount count_parameters(const ModelConfig& c);
+
+// Multiply-adds count as two operations. Causal attention is counted at the keys that are really visited.
+struct FlopCount {
+  double forward = 0;   // per sequence of T tokens
+  double training = 0;  // forward + backward
+};
+FlopCount count_flops(const ModelConfig& c, int64_t T);
+
+struct MemoryForecast {  // bytes of a training run, depth first: one sequence of activations a thread
+  double weights = 0, packed = 0, optimizer = 0, gradients = 0, activations = 0;
+  double total() const { return weights + packed + optimizer + gradients + activations; }
+};
+MemoryForecast forecast_memory(const ModelConfig& c, int64_t threads, int64_t gradient_groups);
+
+}  // namespace bary

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Multi-head attention on projected queries, keys and values, fused: it never stores (T,S) for long texts. The same from
+// plain operations is attention_by_definition: document, oracle, and what runs when somebody edits a pattern.
+#pragma once
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "bary/tensor/ops.h"
+
+namespace bary {
+
+// cos and sin of position theta^(-2i/D) for the rows of a call (Su et al. 2021)
+struct RotaryTable {
+  RotaryTable(int64_t positions, int64_t D, double theta);
+  int64_t D = 0;
+  Tensor cosines, sines;  // (positions, D/2), rows without padding
+};
+
+// Keys and values of earlier positions of one layer, in the form the kernel reads: keys transposed in panels, values in
+// rows, both per sequence and key head.
+struct KeyValues {
+  KeyValues(int64_t B, int64_t heads, int64_t D, int64_t capacity);
+  int64_t B, heads, D, capacity;
+  int64_t length = 0;  // positions held, the same for every sequence
+  int64_t value_stride;
+  std::vector<Buffer> keys, values;  // B * heads of each
+};
+
+struct AttentionOptions {
+  int64_t heads = 1, kv_heads = 0;  // kv_heads 0 = heads; fewer: each serves heads / kv_heads queries' heads in turn
+  Mask mask = Mask::causal;
+  int64_t window = 0;
+  bool scale = true;                   // 1 / sqrt(D)
+  bool alibi = false;                  // slope 2^(-8 (h+1) / H) of head h
+  const RotaryTable* rotary = nullptr;  // outlives the tape
+  kernel::DropoutSite dropout;
+  DropoutRows rows;              // what dropout calls sequence 0 and position 0
+  KeyValues* cache = nullptr;    // read and extended; not under a tape
+  // Sees the pattern (B,H,T,S) as the kernel computed it; null: nobody looks.
+  std::function<void(const Tensor&)> look;
+};
+
+// qkv (B,T,(H + 2 Hkv) D): queries of all heads, then keys, then values, side by side. -> (B,T,H D)
+Tensor attention(const Tensor& qkv, const AttentionOptions& o);
+
+// softmax(mask(q k^T scale)) v from plain operations; `edit` may replace the pattern (B H,T,S). No dropout, no cache.
+Tensor attention_by_definition(const Tensor& qkv, const AttentionOptions& o,
+                               const std::function<Tensor(const Tensor&)>& edit = {});
+
+float alibi_slope(int64_t head, int64_t heads);
+
+}  // namespace bary

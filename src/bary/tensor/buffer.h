@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of tensors: 64-byte aligned blocks from a pool that belongs to the thread that asked first. A training step asks
+// for the same sizes every time, so after the first step nothing is allocated (measured: the pool matters more than the
+// tape, docs/performance.md). A block freed by another thread goes back to its own pool.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace bary {
+
+class BufferPool;
+
+class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(int64_t floats);  // contents undefined
+  ~Buffer();
+  Buffer(Buffer&& o) noexcept;
+  Buffer& operator=(Buffer&& o) noexcept;
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  float* data() const { return data_; }
+  int64_t size() const { return size_; }
+  explicit operator bool() const { return data_ != nullptr; }
+
+ private:
+  float* data_ = nullptr;
+  int64_t size_ = 0, capacity_ = 0;
+  std::shared_ptr<BufferPool> pool_;
+};
+
+// Floats taken from the system by all pools so far, in use or kept for reuse: flat over a run once it is warm.
+int64_t pooled_floats();
+
+}  // namespace bary

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tape: while one lives on a thread, ops append their pullbacks to it; the order they ran in is already topological,
+// so backward walks it from the end and frees each step's memory as it goes. Without a tape nothing is recorded: that is
+// inference. Reverse-mode differentiation as in any textbook (Griewank and Walther 2008).
+#pragma once
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "bary/tensor/tensor.h"
+
+namespace bary {
+
+class Tape {
+ public:
+  // gradients: the flat buffer (Parameters::size() floats) to which parameters' gradients are added; null if only inputs'
+  // gradients are wanted. Owned by the caller, cleared by the caller: several tapes in turn add to one buffer.
+  explicit Tape(float* gradients = nullptr) : gradients_(gradients), outer_(active_) { active_ = this; }
+  ~Tape() { active_ = outer_; }
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+
+  static Tape* active() { return active_; }
+  float* gradients() const { return gradients_; }
+  size_t size() const { return pullbacks_.size(); }
+  void append(std::function<void()> pullback) { pullbacks_.push_back(std::move(pullback)); }
+
+  // d loss / d everything, for a loss of one element, times `seed`. The tape is empty afterwards.
+  void backward(const Tensor& loss, float seed = 1);
+
+ private:
+  static thread_local Tape* active_;
+  float* gradients_;
+  Tape* outer_;
+  std::vector<std::function<void()>> pullbacks_;
+};
+
+// Called by every op: y = f(inputs...). Marks y and records the pullback if any input needs a gradient. A pullback whose
+// output got no gradient is skipped.
+template <class Pullback, class... Inputs>
+void record(Tensor& y, Pullback pullback, const Inputs&... inputs) {
+  Tape* tape = Tape::active();
+  if (!tape || !(... || inputs.needs_grad())) return;
+  y.require_grad();
+  tape->append([y, pullback = std::move(pullback)] {
+    if (y.has_grad()) pullback();
+  });
+}
+
+// An op without a gradient calls this: losing one silently would train a wrong model.
+void refuse_gradient(const char* op, const Tensor& x);
+
+}  // namespace bary

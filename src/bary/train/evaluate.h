@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loss of a model on held-out text: sums over targets in a fixed order, so it does not depend on how the text was cut into
+// batches, on threads, or on when it runs; it never touches the streams of training.
+#pragma once
+#include <functional>
+#include <span>
+
+#include "bary/model/decoder.h"
+#include "bary/text/batch.h"
+
+namespace bary {
+
+struct Evaluation {
+  double loss_sum = 0;  // nats
+  int64_t tokens = 0;   // targets
+  int64_t bytes = 0;    // that the targets stand for; 0 = not known
+  double loss() const;           // nats a token
+  double perplexity() const;     // exp of it
+  double bits_per_byte() const;  // loss_sum / ln 2 / bytes; 0 if bytes are not known
+};
+
+using EvaluationProgress = std::function<void(int64_t done, int64_t total)>;  // windows
+
+// All non-overlapping windows of block_size tokens, each predicting its next token.
+Evaluation evaluate_all(const Decoder& model, TokenSpan tokens, std::span<const int32_t> bytes_of_token,
+                        bool full_windows_only, const EvaluationProgress& progress = {});
+
+// `count` fixed windows named by `seed`: the same at every evaluation of every run.
+Evaluation evaluate_some(const Decoder& model, TokenSpan tokens, std::span<const int32_t> bytes_of_token, int64_t count,
+                         uint64_t seed);
+
+}  // namespace bary
