@@ -2,6 +2,7 @@
 #include "house.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -191,7 +192,7 @@ void check_module_source(const SourceFile& file, const std::string& code, std::v
 
 }  // namespace
 
-std::string without_comments(const std::string& code) {
+std::string without_comments(const std::string& code, Literals literals) {
   enum { text, quoted, line, block } state = text;
   char quote = 0;
   std::string out;
@@ -203,14 +204,17 @@ std::string without_comments(const std::string& code) {
       if (c == '*' && next == '/') state = text, ++i;
       if (c != '\n') continue;
     } else if (state == quoted) {
-      if (c == '\\') out += code[i++];
-      if (c == quote || c == '\n') state = text;
+      const bool ends = c == quote || c == '\n';
+      if (literals == Literals::keep || ends) out += c;
+      if (c == '\\' && ++i < code.size() && literals == Literals::keep) out += code[i];
+      if (ends) state = text;
+      continue;
     } else if (c == '/' && (next == '/' || next == '*')) {
       state = next == '/' ? line : block;
     } else if (c == '"' || (c == '\'' && (out.empty() || !std::isalnum(static_cast<unsigned char>(out.back()))))) {
       state = quoted, quote = c;  // 'x', but not the digit separator of 1'000
     }
-    if ((state == text || state == quoted || c == '\n') && i < code.size()) out += code[i];
+    if (state == text || state == quoted || c == '\n') out += code[i];
   }
   return out;
 }
@@ -250,10 +254,10 @@ std::vector<std::string> violations(const std::vector<SourceFile>& files) {
       // the one place that names the flags in order to refuse them
       if (file.path != "cmake/warnings.cmake") find_words(file.path, file.text, kFastMath, out);
     } else if (starts_with(file.path, "src/bary/") && is_cpp(file.path)) {
-      const std::string code = without_comments(file.text);
-      check_module_source(file, code, out);
+      check_module_source(file, without_comments(file.text, Literals::empty), out);
       if (!folder_of(file.path).empty() && !floors().count(folder_of(file.path))) continue;
-      for (const std::string& included : includes(code)) check_edge(file, included, known, folders, headers, out);
+      for (const std::string& included : includes(without_comments(file.text, Literals::keep)))
+        check_edge(file, included, known, folders, headers, out);
     }
   }
   find_cycle(folders, "folders", out);

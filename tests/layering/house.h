@@ -18,7 +18,8 @@ std::vector<SourceFile> read_tree(const std::string& root);
 // One line per violation, "path: what is wrong; what to do"; empty when the tree keeps the rules.
 std::vector<std::string> violations(const std::vector<SourceFile>& files);
 
-// Code without comments, lines kept; the contents of string literals stay.
-std::string without_comments(const std::string& code);
+enum class Literals { keep, empty };
+// Code without comments, lines kept; string and character literals stay or lose what is between their quotes.
+std::string without_comments(const std::string& code, Literals literals);
 
 }  // namespace bary::house

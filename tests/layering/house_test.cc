@@ -115,16 +115,22 @@ TEST(House, TheLibraryNeitherPrintsNorRollsItsOwnDice) {
   expect_one(complaints({{"src/bary/io/a.cc", "void f() { std::exit(2); }\n"}}), {"exits"});
   expect_one(complaints({{"src/bary/nn/a.cc", "std::normal_distribution<float> d;\n"}}), {"RandomStream"});
   EXPECT_TRUE(complaints({{"src/bary/cli/a.cc", "std::cout << 1;\n"},
-                          {"src/bary/io/b.cc", "std::snprintf(b, n, \"x\"); on_exit_(); fmt::format(\"\");\n"},
+                          {"src/bary/io/b.cc", "std::snprintf(b, n, \"exit(\"); on_exit_(); fmt::format(\"\");\n"},
                           {"src/bary/io/b_test.cc", "std::mt19937 r; std::cout << r();\n"}})
                   .empty());
 }
 
-TEST(House, CommentsAreTakenOutAndStringsKept) {
-  EXPECT_EQ(without_comments("a // b\nc /* d\ne */ f"), "a \nc \n f");
-  EXPECT_EQ(without_comments("x = \"// no\"; // yes"), "x = \"// no\"; ");
-  EXPECT_EQ(without_comments("c = '\"'; // yes\n1'000 /*q*/ 2"), "c = '\"'; \n1'000  2");
-  EXPECT_EQ(without_comments("\"a\\\"// b\" // c"), "\"a\\\"// b\" ");
+TEST(House, CommentsAreTakenOutAndLiteralsKeptOrEmptied) {
+  const auto keep = [](const std::string& code) { return without_comments(code, Literals::keep); };
+  const auto empty = [](const std::string& code) { return without_comments(code, Literals::empty); };
+  EXPECT_EQ(keep("a // b\nc /* d\ne */ f"), "a \nc \n f");
+  EXPECT_EQ(keep("x = \"// no\"; // yes"), "x = \"// no\"; ");
+  EXPECT_EQ(keep("c = '\"'; // yes\n1'000 /*q*/ 2"), "c = '\"'; \n1'000  2");
+  EXPECT_EQ(keep("\"a\\\"// b\" // c"), "\"a\\\"// b\" ");
+  EXPECT_EQ(keep("/* a */b/"), "b/");
+  EXPECT_EQ(empty("f(\"exit(1)\", 'x', \"\\\"\"); g();"), "f(\"\", '', \"\"); g();");
+  EXPECT_EQ(empty("\"open\nnext"), "\"\nnext");
+  EXPECT_EQ(keep("\"ends in a backslash\\"), "\"ends in a backslash\\");
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ int64_t dtype_bytes(std::string_view dtype) {
   return 0;
 }
 
-std::string advice_for_shape(const std::string& name, const Shape& found, const Shape& wanted) {
+std::string advice_for_shape(const std::string& name, const FileShape& found, const FileShape& wanted) {
   bool matrices = found.size() == 2 && wanted.size() == 2;
   if (matrices && found[0] == wanted[1] && found[1] == wanted[0]) return "is it stored transposed?";
   bool vocabulary = name.find("wte") != std::string::npos || name.find("embed") != std::string::npos ||
@@ -39,7 +39,7 @@ std::string advice_for_shape(const std::string& name, const Shape& found, const 
 }
 
 // The product of a shape, or -1 where it does not fit into 62 bits.
-int64_t product(const Shape& shape) {
+int64_t product(const FileShape& shape) {
   int64_t count = 1;
   bool zero = std::find(shape.begin(), shape.end(), 0) != shape.end();
   if (zero) return 0;
@@ -51,7 +51,7 @@ int64_t product(const Shape& shape) {
 
 }  // namespace
 
-std::string shape_text(const Shape& shape) {
+std::string shape_text(const FileShape& shape) {
   std::string out = "(";
   for (int64_t size : shape) {
     if (out.size() > 1) out += ',';
@@ -175,7 +175,7 @@ std::vector<float> SafetensorsFile::read(const std::string& name) const {
   return out;
 }
 
-void SafetensorsFile::read_into(const std::string& name, const Shape& shape, std::span<float> out) const {
+void SafetensorsFile::read_into(const std::string& name, const FileShape& shape, std::span<float> out) const {
   const Info& found = info(name);
   BARY_CHECK(found.shape == shape, "{}: tensor {} is {}, config says {}; {}", what_, quote_if_odd(name),
              shape_text(found.shape), shape_text(shape), advice_for_shape(name, found.shape, shape));

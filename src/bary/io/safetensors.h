@@ -17,14 +17,15 @@
 
 namespace bary {
 
-using Shape = std::vector<int64_t>;
+// Sizes as a file states them: any rank, not yet trusted.
+using FileShape = std::vector<int64_t>;
 
-std::string shape_text(const Shape& shape);  // "(50257,768)", "()" for a scalar
+std::string shape_text(const FileShape& shape);  // "(50257,768)", "()" for a scalar
 
 // A tensor to write: `values` are the caller's, row-major, as many as the shape's product.
 struct TensorView {
   std::string name;
-  Shape shape;
+  FileShape shape;
   std::span<const float> values;
 };
 
@@ -46,7 +47,7 @@ class SafetensorsFile {
  public:
   struct Info {
     std::string dtype;  // "F32", "F16", "BF16", "F64", "I64", ...
-    Shape shape;
+    FileShape shape;
     int64_t count = 0;  // of values
     int64_t begin = 0;  // first byte in the file
     int64_t bytes = 0;
@@ -65,7 +66,7 @@ class SafetensorsFile {
   // As float32: F32 as it is, F16 and BF16 exactly, F64 rounded to nearest. Other types are refused.
   std::vector<float> read(const std::string& name) const;
   // Into the caller's memory; `shape` is what the caller's configuration says.
-  void read_into(const std::string& name, const Shape& shape, std::span<float> out) const;
+  void read_into(const std::string& name, const FileShape& shape, std::span<float> out) const;
 
  private:
   void parse();

@@ -62,7 +62,7 @@ TEST(Safetensors, RoundTripsEveryBitPattern) {
   EXPECT_EQ(std::memcmp(back.data(), odd.data(), 24), 0);
   EXPECT_EQ(file.read("a.scalar"), scalar);
   EXPECT_TRUE(file.read("empty").empty());
-  EXPECT_EQ(file.info("z").shape, (Shape{2, 3}));
+  EXPECT_EQ(file.info("z").shape, (FileShape{2, 3}));
   EXPECT_EQ(file.info("z").begin % 4, 0);
   EXPECT_TRUE(file.contains("z") && !file.contains("y"));
   SafetensorsFile moved = std::move(file);
@@ -127,7 +127,7 @@ TEST(Safetensors, WrongNamesAndShapesSayWhatToDo) {
   std::string bytes = bytes_of(tensors);
   SafetensorsFile file(bytes, "gpt2.safetensors");
   std::vector<float> out(8);
-  auto into = [&](const char* name, Shape shape) { return message([&] { file.read_into(name, shape, out); }); };
+  auto into = [&](const char* name, FileShape shape) { return message([&] { file.read_into(name, shape, out); }); };
   EXPECT_EQ(into("wte", {4, 2}),
             "gpt2.safetensors: tensor wte is (3,2), config says (4,2); was the vocabulary padded?");
   EXPECT_EQ(into("wte", {2, 3}), "gpt2.safetensors: tensor wte is (3,2), config says (2,3); is it stored transposed?");

@@ -18,6 +18,7 @@ struct Activated {
   V16 value, derivative;
 };
 
+HWY_INLINE Activated identity(V16 x) { return {x, set1(1.0f)}; }
 HWY_INLINE Activated gelu(V16 x) {  // P(N < x) and its derivative, the normal density
   V16 z = abs(x), e = exp(zero() - x * x * set1(0.5f)), tail = normal_tail(z, e);
   V16 p = select(x < zero(), tail, set1(1.0f) - tail);
@@ -51,6 +52,9 @@ HWY_INLINE void activate_block(F f, int64_t m, int64_t n, float* c, int64_t ldc,
     }
   }
 }
+struct IdentityF {
+  HWY_INLINE Activated operator()(V16 x) const { return identity(x); }
+};
 struct GeluF {
   HWY_INLINE Activated operator()(V16 x) const { return gelu(x); }
 };
@@ -65,7 +69,9 @@ struct SiluF {
 };
 HWY_INLINE void activate(Activation a, int64_t m, int64_t n, float* c, int64_t ldc, float* d, int64_t ldd) {
   switch (a) {
-    case Activation::none: return;
+    case Activation::none:
+      if (d) activate_block(IdentityF(), m, n, c, ldc, d, ldd);
+      return;
     case Activation::gelu: return activate_block(GeluF(), m, n, c, ldc, d, ldd);
     case Activation::gelu_tanh: return activate_block(GeluTanhF(), m, n, c, ldc, d, ldd);
     case Activation::relu: return activate_block(ReluF(), m, n, c, ldc, d, ldd);

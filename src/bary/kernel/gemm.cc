@@ -85,7 +85,7 @@ void Gemm(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const fl
     with_constant<kVectors>(width / 16, [&](auto nv) HWY_ATTR {
       panel_product<decltype(nv)::value>(m, n, k, a, lda, packed, p, c, ldc, e);
     });
-    if (e.activation != Activation::none) {  // while the panel's outputs are in the first-level cache
+    if (e.activation != Activation::none || e.derivative) {  // while the panel's outputs are in the first-level cache
       activate(e.activation, m, std::min(width, n - p), c + p, ldc, e.derivative ? e.derivative + p : nullptr,
                e.derivative_ld);
     }

@@ -43,8 +43,7 @@ Decoder::Decoder(const ModelConfig& config, uint64_t seed) : config_(config) {
   body.hook = "";
   wte_ = Embedding(body.in("wte", "embed"), c.vocab_size, c.n_embd);
   if (c.pos == Position::learned) wpe_ = Embedding(body.in("wpe", "pos_embed"), c.positions(), c.n_embd);
-  if (c.pos == Position::sinusoidal) sinusoids_ = sinusoidal_table(c.positions(), c.n_embd);
-  if (c.pos == Position::rotary) rotary_ = std::make_unique<RotaryTable>(c.positions(), c.head_width(), c.rope_theta);
+  ensure_positions(c.positions());
   for (int64_t i = 0; i < c.n_layer; ++i) {
     std::string n = std::to_string(i);
     blocks_.emplace_back(body.in("h." + n, "blocks." + n), block_config(c, i));
@@ -55,6 +54,17 @@ Decoder::Decoder(const ModelConfig& config, uint64_t seed) : config_(config) {
   } else {
     lm_head_ = Linear(root.in("lm_head", "unembed"), c.n_embd, c.vocab_size, c.head_bias);
   }
+}
+
+void Decoder::ensure_positions(int64_t n) {
+  const ModelConfig& c = config_;
+  BARY_CHECK(c.pos != Position::learned || n <= c.positions(),
+             "this model learned {} positions and {} are asked for; shorten the prompt or the generation, or train with a "
+             "larger context (or with pos=rotary or alibi, which have no table to end)", c.positions(), n);
+  if (c.pos == Position::sinusoidal && (!sinusoids_.defined() || sinusoids_.dim(0) < n))
+    sinusoids_ = sinusoidal_table(n, c.n_embd);
+  if (c.pos == Position::rotary && (!rotary_ || rotary_->positions < n))
+    rotary_ = std::make_unique<RotaryTable>(n, c.head_width(), c.rope_theta);
 }
 
 Tensor Decoder::embed(std::span<const int32_t> ids, int64_t B, const Pass& pass) const {

@@ -25,6 +25,9 @@ class Decoder {
   // A cache for B sequences of up to `capacity` positions; only causal models with every position before it known.
   KvCache make_cache(int64_t B, int64_t capacity) const;
   Tensor head(const Tensor& hidden) const;  // logits of rows of hidden()
+  // Makes room for positions 0 .. n-1. A table of learned positions cannot grow: an Error says where it ends. Positions
+  // that are computed can, whatever the results are worth beyond the window trained on.
+  void ensure_positions(int64_t n);
 
   const ModelConfig& config() const { return config_; }
   Parameters& parameters() const { return *parameters_; }

@@ -12,7 +12,7 @@
 
 namespace bary {
 
-RotaryTable::RotaryTable(int64_t positions, int64_t D_, double theta) : D(D_) {
+RotaryTable::RotaryTable(int64_t positions_, int64_t D_, double theta) : positions(positions_), D(D_) {
   BARY_CHECK(D % 2 == 0, "rotary positions: the width of a head is {}, it must be even; choose another n_head or d_head", D);
   int64_t half = D / 2;
   cosines = Tensor(Shape{positions * half});
@@ -54,6 +54,8 @@ Layout check(const char* op, const Tensor& qkv, const AttentionOptions& o) {
   BARY_CHECK(qkv.dim(2) % (l.H + 2 * l.G) == 0, "{}: {} channels do not divide into {} query and 2 x {} key heads", op,
              qkv.dim(2), l.H, l.G);
   l.D = qkv.dim(2) / (l.H + 2 * l.G);
+  BARY_CHECK(o.dropout.p >= 0 && o.dropout.p < 1, "{}: dropout probability {}; it must be at least 0 and below 1", op,
+             o.dropout.p);
   BARY_CHECK(o.mask != Mask::window || o.window > 0, "{}: a window of {}; it must be at least 1", op, o.window);
   return l;
 }
@@ -77,10 +79,10 @@ kernel::AttentionHead head_of(const Layout& l, const AttentionOptions& o, int64_
 // Queries and keys turned by their positions, in a copy: (B,T,(H+2G)D) with the values as they are
 Tensor turned(const Tensor& qkv, const Layout& l, const RotaryTable& table, int64_t first) {
   int64_t half = l.D / 2;
-  BARY_CHECK((first + l.T) * half <= table.cosines.shape()[0], "rotary positions: position {} asked for, the table ends at "
-             "{}; use a model with a longer context", first + l.T - 1, table.cosines.shape()[0] / half - 1);
+  BARY_CHECK(first + l.T <= table.positions, "rotary positions: position {} asked for, the table ends at {}; make a longer "
+             "table", first + l.T - 1, table.positions - 1);
   Tensor y(qkv.shape());
-  std::copy_n(qkv.data(), qkv.rows() * qkv.stride(), y.data());
+  for (int64_t r = 0; r < qkv.rows(); ++r) std::copy_n(qkv.row(r), qkv.channels(), y.row(r));
   for (int64_t b = 0; b < l.B; ++b)
     kernel::rotate_rows(l.T, l.H + l.G, l.D, y.row(b * l.T), y.stride(), table.cosines.data() + first * half,
                         table.sines.data() + first * half, 1);
@@ -148,6 +150,7 @@ void backward_heads(const Layout& l, const AttentionOptions& o, const Kept& kept
 }
 
 Tensor watched_pattern(const Layout& l, const AttentionOptions& o, const Kept& kept) {
+  FlushDenormals flush;  // as the forward pass ran
   Tensor p(Shape{l.B, l.H, l.T, l.T});
   for (int64_t b = 0; b < l.B; ++b) {
     for (int64_t h = 0; h < l.H; ++h) {

@@ -13,7 +13,7 @@ namespace bary {
 // cos and sin of position theta^(-2i/D) for the rows of a call (Su et al. 2021)
 struct RotaryTable {
   RotaryTable(int64_t positions, int64_t D, double theta);
-  int64_t D = 0;
+  int64_t positions = 0, D = 0;
   Tensor cosines, sines;  // (positions, D/2), rows without padding
 };
 

@@ -11,13 +11,25 @@
 #include "bary/tensor/weight.h"
 
 namespace bary {
+namespace {
+
+void check_bias(const char* op, const Tensor& bias, const Tensor& w) {
+  BARY_CHECK(!bias.defined() || bias.shape() == Shape{w.dim(0)}, "{}: the bias is {}, the weight {}; expected ({})", op,
+             bias.defined() ? bias.shape().str() : "", w.shape().str(), w.dim(0));
+}
+void check_onto(const char* op, const Tensor& onto, const Tensor& y) {
+  BARY_CHECK(!onto.defined() || onto.shape() == y.shape(), "{}: the residual is {}, the product {}; they must be equal", op,
+             onto.defined() ? onto.shape().str() : "", y.shape().str());
+}
+
+}  // namespace
 
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& onto) {
   BARY_CHECK(w.shape().rank() == 2 && w.dim(1) == x.channels(), "linear: x has {} channels, the weight is {}",
              x.channels(), w.shape().str());
   Tensor y(x.shape().with_channels(w.dim(0)));
-  BARY_CHECK(!onto.defined() || onto.shape() == y.shape(), "linear: the residual is {}, the product {}",
-             onto.defined() ? onto.shape().str() : "", y.shape().str());
+  check_bias("linear", bias, w);
+  check_onto("linear", onto, y);
   kernel::Epilogue e;
   if (bias.defined()) e.bias = bias.data();
   if (onto.defined()) e.onto = onto.data(), e.onto_ld = onto.stride();
@@ -34,6 +46,9 @@ Tensor mlp(const Tensor& x, const MlpWeights& w, Activation act, const Tensor& o
   BARY_CHECK(w.up.dim(1) == x.channels() && w.down.dim(1) == w.up.dim(0), "mlp: x has {} channels, up is {}, down is {}",
              x.channels(), w.up.shape().str(), w.down.shape().str());
   Tensor hidden(x.shape().with_channels(w.up.dim(0))), y(x.shape().with_channels(w.down.dim(0))), derivative;
+  check_bias("mlp", w.up_bias, w.up);
+  check_bias("mlp", w.down_bias, w.down);
+  check_onto("mlp", onto, y);
   kernel::Epilogue up, down;
   up.activation = act;
   if (w.up_bias.defined()) up.bias = w.up_bias.data();
@@ -54,7 +69,7 @@ Tensor mlp(const Tensor& x, const MlpWeights& w, Activation act, const Tensor& o
     Weight(w.up).backward_weight(derivative.data(), derivative.stride(), x, w.up_bias);
     if (auto g = x.grad()) Weight(w.up).backward_input(derivative.data(), derivative.stride(), x.rows(), g);
     if (onto.defined()) y.pass_gradient_to(onto);
-  }, x, w.up, w.down, onto);
+  }, x, w.up, w.up_bias, w.down, w.down_bias, onto);
   return y;
 }
 
@@ -66,6 +81,8 @@ template <bool kLayer>
 Tensor normalise(const Tensor& x, const Tensor& w, const Tensor& b, float eps) {
   BARY_CHECK(w.shape().volume() == x.channels(), "{}: x has {} channels, the weight {}", kLayer ? "layer_norm" : "rms_norm",
              x.channels(), w.shape().str());
+  BARY_CHECK(!b.defined() || b.shape() == w.shape(), "layer_norm: the weight is {}, the bias {}; they must be equal",
+             w.shape().str(), b.defined() ? b.shape().str() : "");
   Tensor y(x.shape()), statistics(Shape{2, x.rows()});
   auto rows_of = [=](int64_t begin, int64_t end) {
     kernel::NormRows r{end - begin, x.channels(), x.row(begin), x.stride(), w.data(), b.defined() ? b.data() : nullptr,
@@ -97,7 +114,9 @@ Tensor embedding(std::span<const int32_t> ids, int64_t B, const Tensor& tokens, 
   int64_t n = static_cast<int64_t>(ids.size()), T = B > 0 ? n / B : 0, C = tokens.channels();
   BARY_CHECK(B > 0 && T * B == n, "embedding: {} ids do not make {} sequences of one length", n, B);
   if (positions.defined()) {
-    BARY_CHECK(first + T <= positions.dim(0), "embedding: position {} asked for, the table ends at {}; shorten the text or "
+    BARY_CHECK(positions.channels() == C, "embedding: {} channels for tokens, {} for positions; they must be equal", C,
+               positions.channels());
+    BARY_CHECK(first >= 0 && first + T <= positions.dim(0), "embedding: position {} asked for, the table ends at {}; shorten the text or "
                "use a model with a longer context", first + T - 1, positions.dim(0) - 1);
   }
   Tensor y(Shape{B, T, C});
@@ -124,6 +143,8 @@ Tensor prefix_mean(const Tensor& x, Tensor running, int64_t first) {
   BARY_CHECK(x.shape().rank() == 3, "prefix_mean: shape {}, expected (B,T,C)", x.shape().str());
   BARY_CHECK(!(running.defined() && Tape::active()), "prefix_mean: a running sum has no gradient; use whole sequences");
   int64_t B = x.dim(0), T = x.dim(1), C = x.dim(2);
+  BARY_CHECK(!running.defined() || running.shape() == (Shape{B, C}), "prefix_mean: the running sums are {}, expected ({},{})",
+             running.defined() ? running.shape().str() : "", B, C);
   Tensor y(x.shape()), sums = running.defined() ? running : Tensor::zeros({B, C});
   for (int64_t b = 0; b < B; ++b)
     kernel::prefix_mean(T, C, first, x.row(b * T), x.stride(), sums.row(b), y.row(b * T), y.stride());
@@ -138,13 +159,17 @@ Tensor prefix_mean(const Tensor& x, Tensor running, int64_t first) {
 
 LossSum linear_cross_entropy(const Tensor& x, const Tensor& w, const Tensor& bias, std::span<const int32_t> targets,
                              float weight) {
-  const int64_t rows = x.rows(), V = w.dim(0), C = x.channels();
+  const int64_t rows = x.rows(), V = w.dim(0);
+  BARY_CHECK(w.shape().rank() == 2 && V > 0 && w.dim(1) == x.channels(), "linear_cross_entropy: x has {} channels, the weight "
+             "is {}", x.channels(), w.shape().str());
+  check_bias("linear_cross_entropy", bias, w);
   BARY_CHECK(static_cast<int64_t>(targets.size()) == rows, "linear_cross_entropy: {} targets for {} rows", targets.size(),
              rows);
   for (int32_t t : targets)
     BARY_CHECK(t < V, "linear_cross_entropy: target {}, the vocabulary has {}; was the text encoded with another tokenizer?",
                t, V);
-  const bool recording = Tape::active() && (x.needs_grad() || w.needs_grad());
+  const bool recording = Tape::active() && (x.needs_grad() || w.needs_grad() || bias.needs_grad());
+  BARY_CHECK(!recording || weight != 0, "linear_cross_entropy: a weight of 0 has no gradient; leave the loss out");
   LossSum out;
   out.loss = Tensor(Shape{1});
   std::vector<double> losses(static_cast<size_t>(rows));
@@ -175,7 +200,6 @@ LossSum linear_cross_entropy(const Tensor& x, const Tensor& w, const Tensor& bia
     out.count += targets[static_cast<size_t>(r)] >= 0;
   }
   out.loss.data()[0] = static_cast<float>(weight * out.sum);
-  (void)C;
   record(out.loss, [loss = out.loss, x, dx] {
     BARY_CHECK(loss.cotangent()[0] == 1.0f, "linear_cross_entropy: backward with seed {}; only 1 is accepted (pass `weight`)",
                loss.cotangent()[0]);
@@ -187,7 +211,7 @@ LossSum linear_cross_entropy(const Tensor& x, const Tensor& w, const Tensor& bia
         std::copy_n(dx.row(r), x.channels(), g.data + r * g.stride);
       }
     }
-  }, x, w);
+  }, x, w, bias);
   return out;
 }
 

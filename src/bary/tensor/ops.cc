@@ -148,6 +148,8 @@ Tensor matmul_nt(const Tensor& a, const Tensor& b) {
 
 Tensor masked(const Tensor& x, Mask mask, int64_t window) {
   if (mask == Mask::full) return x;
+  BARY_CHECK(x.shape().rank() == 3, "masked: the scores are {}, expected (B,T,S)", x.shape().str());
+  BARY_CHECK(mask != Mask::window || window > 0, "masked: a window of {}; it must be at least 1", window);
   int64_t T = x.dim(1);
   auto seen = [=](int64_t r, int64_t c) { return c <= r % T && (mask != Mask::window || c > r % T - window); };
   Tensor y(x.shape());
@@ -215,6 +217,8 @@ Tensor concat(std::span<const Tensor> parts) {
 }
 
 Tensor split_heads(const Tensor& x, int64_t heads) {
+  BARY_CHECK(x.shape().rank() == 3 && heads > 0 && x.channels() % heads == 0, "split_heads: {} does not divide into {} heads",
+             x.shape().str(), heads);
   int64_t B = x.dim(0), T = x.dim(1), D = x.channels() / heads;
   Tensor y(Shape{B * heads, T, D});
   write_each(y, [=, v = values(x)](int64_t r, int64_t c) { return v(r / T / heads * T + r % T, r / T % heads * D + c); });
@@ -225,6 +229,8 @@ Tensor split_heads(const Tensor& x, int64_t heads) {
 }
 
 Tensor merge_heads(const Tensor& x, int64_t heads) {
+  BARY_CHECK(x.shape().rank() == 3 && heads > 0 && x.dim(0) % heads == 0, "merge_heads: {} is not a multiple of {} heads",
+             x.shape().str(), heads);
   int64_t B = x.dim(0) / heads, T = x.dim(1), D = x.dim(2);
   Tensor y(Shape{B, T, heads * D});
   write_each(y, [=, v = values(x)](int64_t r, int64_t c) { return v((r / T * heads + c / D) * T + r % T, c % D); });
@@ -237,6 +243,8 @@ Tensor merge_heads(const Tensor& x, int64_t heads) {
 Tensor cross_entropy(const Tensor& logits, std::span<const int32_t> targets) {
   BARY_CHECK(static_cast<int64_t>(targets.size()) == logits.rows(), "cross_entropy: {} targets for {} rows", targets.size(),
              logits.rows());
+  for (int32_t t : targets)
+    BARY_CHECK(t < logits.channels(), "cross_entropy: target {}, but there are {} logits", t, logits.channels());
   Tensor gradient(logits.shape()), loss(Shape{1});
   write_each(gradient, values(logits));
   std::vector<double> losses(targets.size());
@@ -252,6 +260,7 @@ Tensor cross_entropy(const Tensor& logits, std::span<const int32_t> targets) {
 }
 
 Tensor dropout(const Tensor& x, const kernel::DropoutSite& site, DropoutRows rows) {
+  BARY_CHECK(site.p >= 0 && site.p < 1, "dropout: probability {}; it must be at least 0 and below 1", site.p);
   if (site.p == 0) return x;
   int64_t T = x.shape().rank() == 3 ? x.dim(1) : x.rows();
   auto key = [=](int64_t r) {

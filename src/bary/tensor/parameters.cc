@@ -105,19 +105,20 @@ int64_t Parameters::count() const {
   return n;
 }
 
-void Parameters::pack(Packed& p) {
+void Parameters::pack(Packed& p, bool spread) {
   const int64_t n = p.shape[0], k = p.shape[1], width = kernel::panel_width();
   const float* w = values() + p.offset;
   const int64_t columns = p.transposed ? n : k, depth = p.transposed ? k : n;
   if (!p.data) p.data = Buffer(kernel::packed_size(columns, depth));
-  parallel_for(columns, std::max<int64_t>(width, (int64_t{1} << 16) / std::max<int64_t>(depth, 1) / width * width),
-               [&](int64_t b, int64_t e) {
-                 if (p.transposed) {
-                   kernel::pack_transposed(w + b * k, e - b, k, k, p.data.data() + b * depth);
-                 } else {
-                   kernel::pack(w + b, n, e - b, k, p.data.data() + b * depth);
-                 }
-               });
+  auto part = [&](int64_t b, int64_t e) {
+    if (p.transposed) {
+      kernel::pack_transposed(w + b * k, e - b, k, k, p.data.data() + b * depth);
+    } else {
+      kernel::pack(w + b, n, e - b, k, p.data.data() + b * depth);
+    }
+  };
+  if (!spread) return part(0, columns);
+  parallel_for(columns, std::max<int64_t>(width, (int64_t{1} << 16) / std::max<int64_t>(depth, 1) / width * width), part);
 }
 
 Parameters::Packed& Parameters::packed_entry(const Tensor& w, bool transposed) {
@@ -136,7 +137,8 @@ const float* Parameters::packed(const Tensor& w, bool transposed) {
   if (!p.fresh.load(std::memory_order_acquire)) {
     std::lock_guard lock(p.mutex);
     if (!p.fresh.load(std::memory_order_relaxed)) {
-      pack(p);
+      // not spread over threads: another thread's loop may hold the pool and wait for this entry
+      pack(p, false);
       p.fresh.store(true, std::memory_order_release);
     }
   }
@@ -146,7 +148,7 @@ const float* Parameters::packed(const Tensor& w, bool transposed) {
 void Parameters::changed() {
   std::lock_guard lock(packed_mutex_);
   for (Packed& p : packed_) {
-    pack(p);
+    pack(p, true);
     p.fresh.store(true, std::memory_order_release);
   }
 }

@@ -66,7 +66,7 @@ class Parameters {
   };
   void grow(int64_t size);
   Packed& packed_entry(const Tensor& w, bool transposed);
-  void pack(Packed& p);
+  void pack(Packed& p, bool spread);
 
   uint64_t seed_;
   std::vector<Parameter> list_;

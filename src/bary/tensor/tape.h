@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "bary/base/parallel.h"
 #include "bary/tensor/tensor.h"
 
 namespace bary {
@@ -29,6 +30,7 @@ class Tape {
   void backward(const Tensor& loss, float seed = 1);
 
  private:
+  FlushDenormals flush_;  // what is recorded has the same bits in a worker and in the caller's thread
   static thread_local Tape* active_;
   float* gradients_;
   Tape* outer_;

@@ -32,6 +32,7 @@ struct Product {
 
 // Rows over threads; a product with few rows and a large weight (decoding) is cut by columns instead.
 void run(const Product& p, const kernel::Epilogue& e) {
+  FlushDenormals flush;  // on the direct path too
   if (inside_parallel() || p.m * p.n * p.k < kSmallProduct) {
     return kernel::gemm(p.m, p.n, p.k, p.a, p.lda, p.packed, p.c, p.ldc, e);
   }
@@ -85,6 +86,7 @@ void Weight::backward_weight(const float* dy, int64_t ldy, const Tensor& x, cons
 
 void Weight::backward_weight_rows(const float* dy, int64_t ldy, int64_t rows, const float* x, int64_t ldx,
                                   const Tensor& bias) const {
+  FlushDenormals flush;
   const int64_t n = w_.dim(0), k = w_.dim(1);
   if (auto g = w_.grad().cleared(n)) {
     auto part = [&](int64_t b, int64_t e) {

@@ -73,8 +73,10 @@ class PieceCache {
       std::swap(front, back);
     }
     const size_t n = front.high >> 60;
-    if (n <= kInline) sink.put_of_four(front.ids.data(), n);
-    else sink.put(pool_.data() + front.ids[0], n);
+    if (n <= kInline)
+      sink.put_of_four(front.ids.data(), n);
+    else
+      sink.put(pool_.data() + front.ids[0], n);
     return true;
   }
 
@@ -103,8 +105,8 @@ class PieceCache {
   std::vector<int32_t> pool_;
 };
 
-BpeCoder::BpeCoder(const TokenStore& tokens, const std::array<int32_t, 256>& byte_ids,
-                   std::span<const BpeMerge> merges, bool whole_first)
+BpeCoder::BpeCoder(const TokenStore& tokens, const std::array<int32_t, 256>& byte_ids, std::span<const BpeMerge> merges,
+                   bool whole_first)
     : byte_ids_(byte_ids),
       merges_(merges.begin(), merges.end()),
       pairs_(merges.size()),
@@ -112,7 +114,8 @@ BpeCoder::BpeCoder(const TokenStore& tokens, const std::array<int32_t, 256>& byt
       length_(static_cast<size_t>(tokens.size())),
       whole_first_(whole_first) {
   BARY_CHECK(merges.size() < size_t{1} << 26, "tokenizer: {} merges are too many; at most {}", merges.size(), 1 << 26);
-  for (int32_t id = 0; id < tokens.size(); ++id) length_[static_cast<size_t>(id)] = static_cast<int32_t>(tokens[id].size());
+  for (int32_t id = 0; id < tokens.size(); ++id)
+    length_[static_cast<size_t>(id)] = static_cast<int32_t>(tokens[id].size());
   std::vector<int32_t> made_by(length_.size(), -1);  // the last rank that makes a token
   for (size_t i = 0; i < merges.size(); ++i) {
     const auto& [left, right, result] = merges[i];
@@ -192,8 +195,10 @@ void BpeCoder::encode_piece(const TokenStore& tokens, std::string_view piece, Id
     return;
   }
   const int32_t whole = whole_.find(tokens, piece);
-  if (whole >= 0) sink.put(whole);
-  else encode_long(piece, sink);
+  if (whole >= 0)
+    sink.put(whole);
+  else
+    encode_long(piece, sink);
 }
 
 size_t BpeCoder::code_short_or_whole(const TokenStore& tokens, std::string_view piece, int32_t* ids) const {
@@ -241,8 +246,10 @@ void BpeCoder::encode_long(std::string_view piece, IdSink& sink) const {
   for (char c : piece) chain.append(byte_ids_[static_cast<uint8_t>(c)]);
   chain.append_edge();
   // The lists cost a pass over all ranks.
-  if (in_order_ && piece.size() >= kByRank && piece.size() >= merges_.size() / 16) join_by_rank(chain);
-  else join_by_heap(chain);
+  if (in_order_ && piece.size() >= kByRank && piece.size() >= merges_.size() / 16)
+    join_by_rank(chain);
+  else
+    join_by_heap(chain);
   for (size_t at = 1; at + 1 < chain.size(); at += chain.length(chain.at(at))) sink.put(chain.at(at));
 }
 
@@ -283,8 +290,10 @@ void BpeCoder::join_by_rank(TokenChain& chain) const {
     const int32_t rank = left < 0 || right < 0 ? -1 : rank_of(left, right);
     if (rank < 0) return;
     uint32_t place = unused;
-    if (place == 0) pool.push_back({}), place = static_cast<uint32_t>(pool.size());
-    else unused = pool[place - 1].next;
+    if (place == 0)
+      pool.push_back({}), place = static_cast<uint32_t>(pool.size());
+    else
+      unused = pool[place - 1].next;
     pool[place - 1] = {static_cast<uint32_t>(at), std::exchange(head[static_cast<size_t>(rank)], place)};
   };
   for (size_t at = 1; at + 2 < chain.size(); ++at) enter(at, chain.at(at), chain.at(at + 1));

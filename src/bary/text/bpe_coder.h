@@ -42,8 +42,10 @@ class IdSink {
     size_ += n;
   }
   void put(IdSink&& other) {
-    if (other.keep_) put(other.ids_.data(), other.size_);
-    else size_ += other.size_;
+    if (other.keep_)
+      put(other.ids_.data(), other.size_);
+    else
+      size_ += other.size_;
   }
   size_t size() const { return size_; }
   bool keeps() const { return keep_; }

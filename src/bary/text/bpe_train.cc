@@ -15,9 +15,9 @@
 namespace bary {
 namespace {
 
-// The places of a pair are all made in the step that makes its newer member, from left to right; afterwards it only loses
-// some. So its list of places is sorted and append-only, its count only falls and its first place only moves right: an
-// entry of the heap is never too low, and a heap that checks the entry it pops ("lazy") is exact.
+// The places of a pair are all made in the step that makes its newer member, from left to right; afterwards it only
+// loses some. So its list of places is sorted and append-only, its count only falls and its first place only moves
+// right: an entry of the heap is never too low, and a heap that checks the entry it pops ("lazy") is exact.
 struct Pair {
   int32_t left = 0, right = 0;
   int64_t count = 0;
@@ -74,10 +74,11 @@ class Trainer {
   void load(std::span<const CountedPiece> pieces) {
     uint64_t size = 1;
     for (const CountedPiece& piece : pieces) size += piece.bytes.size() + 1;
-    BARY_CHECK(size < std::numeric_limits<uint32_t>::max(),
-               "train: the distinct pieces have {} bytes, at most {} can be handled; train on less text or with a pattern "
-               "that cuts it",
-               size, std::numeric_limits<uint32_t>::max());
+    BARY_CHECK(
+        size < std::numeric_limits<uint32_t>::max(),
+        "train: the distinct pieces have {} bytes, at most {} can be handled; train on less text or with a pattern "
+        "that cuts it",
+        size, std::numeric_limits<uint32_t>::max());
     chain_.reserve(size);
     piece_of_.reserve(size);
     piece_of_.push_back(0);
@@ -217,8 +218,10 @@ class Trainer {
       if (static_cast<size_t>(number) >= old_pairs || pair.tallied < 0) continue;
       if (--tally_[pair.tallied] == 0) tally_.erase(pair.tallied);
       pair.tallied = pair.count;
-      if (pair.count > 0) ++tally_[pair.count];
-      else pair.tallied = -1, std::vector<uint32_t>().swap(pair.where);
+      if (pair.count > 0)
+        ++tally_[pair.count];
+      else
+        pair.tallied = -1, std::vector<uint32_t>().swap(pair.where);
     }
     touched_.clear();
     for (size_t i = old_pairs; i < pairs_.size(); ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Learns byte-level BPE merges (Sennrich, Haddow and Birch, "Neural machine translation of rare words with subword units",
-// 2016; on bytes as in GPT-2): ids 0..255 are the bytes; each step joins the most frequent pair of neighbouring tokens,
-// everywhere and from the left, into the next id. Merges never cross the edge of a piece.
+// Learns byte-level BPE merges (Sennrich, Haddow and Birch, "Neural machine translation of rare words with subword
+// units", 2016; on bytes as in GPT-2): ids 0..255 are the bytes; each step joins the most frequent pair of neighbouring
+// tokens, everywhere and from the left, into the next id. Merges never cross the edge of a piece.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -30,10 +30,11 @@ struct BpeOptions {
   int vocab_size = 1024;  // 256 bytes, the merges, and the special tokens
   Pattern pattern = Pattern::gpt2;
   TieRule ties = TieRule::first;
-  int64_t min_frequency = 1;          // a pair that occurs less often is not joined
-  int64_t max_token_length = 0;       // in bytes, inclusive; 0: no limit
+  int64_t min_frequency = 1;               // a pair that occurs less often is not joined
+  int64_t max_token_length = 0;            // in bytes, inclusive; 0: no limit
   std::vector<std::string> specials = {};  // cut out of the text, numbered after the merges
-  std::function<void(int64_t done, int64_t wanted)> progress = {};  // called after each step; what it throws ends the training
+  std::function<void(int64_t done, int64_t wanted)> progress =
+      {};  // called after each step; what it throws ends the training
 };
 
 struct BpeStep {
@@ -45,11 +46,11 @@ struct BpeStep {
 
 struct BpeTraining {
   std::vector<BpeStep> steps;
-  int64_t bytes = 0;            // of text
+  int64_t bytes = 0;  // of text
   int64_t pieces = 0;
   int64_t distinct_pieces = 0;
-  int64_t tokens = 0;           // after the last step
-  std::string note;             // why there are fewer merges than asked for; empty if there are not
+  int64_t tokens = 0;  // after the last step
+  std::string note;    // why there are fewer merges than asked for; empty if there are not
 };
 
 // Documents are texts of their own: no piece spans two. Time is nearly linear in the distinct pieces, also where one

@@ -54,8 +54,9 @@ class ByDefinition {
 
  private:
   size_t rank(int32_t id) const {
-    return id >= 256 ? static_cast<size_t>(id) : printable_of_byte(static_cast<uint8_t>(id)) % 256 +
-                                                     (printable_of_byte(static_cast<uint8_t>(id)) >= 256 ? 188 : 0);
+    return id >= 256 ? static_cast<size_t>(id)
+                     : printable_of_byte(static_cast<uint8_t>(id)) % 256 +
+                           (printable_of_byte(static_cast<uint8_t>(id)) >= 256 ? 188 : 0);
   }
   bool wins(std::pair<int32_t, int32_t> a, std::pair<int32_t, int32_t> b) const {  // a tie, seen in the order b, a
     const auto text = [&](int32_t id) { return bytes_[static_cast<size_t>(id)]; };
@@ -145,10 +146,17 @@ TEST(BpeTrain, AgreesWithTheDefinitionOnRandomTexts) {
 
 TEST(BpeTrain, TieRules) {
   // Every pair occurs once.
-  EXPECT_EQ(merges_of(train("xy ab\x01" "z", {.vocab_size = 257, .pattern = Pattern::none})), (Merges{{'x', 'y'}}));
-  EXPECT_EQ(merges_of(train("xy ab\x01" "z", {.vocab_size = 257, .pattern = Pattern::none, .ties = TieRule::hf})),
+  EXPECT_EQ(merges_of(train("xy ab\x01"
+                            "z",
+                            {.vocab_size = 257, .pattern = Pattern::none})),
+            (Merges{{'x', 'y'}}));
+  EXPECT_EQ(merges_of(train("xy ab\x01"
+                            "z",
+                            {.vocab_size = 257, .pattern = Pattern::none, .ties = TieRule::hf})),
             (Merges{{'a', 'b'}}));  // the blank and \x01 come after the letters there
-  EXPECT_EQ(merges_of(train("xy ab\x01" "z", {.vocab_size = 257, .pattern = Pattern::none, .ties = TieRule::bytes})),
+  EXPECT_EQ(merges_of(train("xy ab\x01"
+                            "z",
+                            {.vocab_size = 257, .pattern = Pattern::none, .ties = TieRule::bytes})),
             (Merges{{0x01, 'z'}}));
 }
 
@@ -198,8 +206,9 @@ TEST(BpeTrain, RefusesSizesThatCanNotBe) {
     }
     return std::string("accepted");
   };
-  EXPECT_EQ(message({.vocab_size = 255}),
-            "train: vocab_size is 255 but 256 bytes and 0 special tokens need at least 256; choose a larger vocabulary");
+  EXPECT_EQ(
+      message({.vocab_size = 255}),
+      "train: vocab_size is 255 but 256 bytes and 0 special tokens need at least 256; choose a larger vocabulary");
   EXPECT_NE(message({.vocab_size = 256, .specials = {"<s>"}}).find("at least 257"), std::string::npos);
   EXPECT_NE(message({.min_frequency = 0}).find("min_frequency is 0"), std::string::npos);
   EXPECT_NE(message({.max_token_length = -1}).find("max_token_length is -1"), std::string::npos);

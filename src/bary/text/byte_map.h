@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPT-2's printable spelling of bytes in vocabulary files (bytes_to_unicode): the bytes 33-126, 161-172 and 174-255 stand
-// for the character of the same number, the other 68 in increasing order for U+0100 .. U+0143. So a blank is written as
-// U+0120 and a line feed as U+010A.
+// GPT-2's printable spelling of bytes in vocabulary files (bytes_to_unicode): the bytes 33-126, 161-172 and 174-255
+// stand for the character of the same number, the other 68 in increasing order for U+0100 .. U+0143. So a blank is
+// written as U+0120 and a line feed as U+010A.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -88,9 +88,10 @@ import sys, zipfile
 with zipfile.ZipFile(sys.argv[1] + '/barytest-0.0.2-py3-none-any.whl', 'w', zipfile.ZIP_DEFLATED) as w:
     w.writestr('barytest/input.txt', b'First Citizen:\n\x00\xff' * 1000)
     w.writestr('barytest/__init__.py', 'raise SystemExit("the package was run")')
-    w.writestr('barytest-0.0.2.dist-info/METADATA', 'Metadata-Version: 2.1\nName: barytest\nVersion: 0.0.2\n')
-    w.writestr('barytest-0.0.2.dist-info/WHEEL', 'Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n')
-    w.writestr('barytest-0.0.2.dist-info/RECORD', '')
+    info = 'barytest-0.0.2.dist-info/'
+    w.writestr(info + 'METADATA', 'Metadata-Version: 2.1\nName: barytest\nVersion: 0.0.2\n')
+    w.writestr(info + 'WHEEL', 'Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n')
+    w.writestr(info + 'RECORD', '')
 )";
 
 class Wheel : public ::testing::Test {

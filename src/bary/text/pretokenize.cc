@@ -11,8 +11,7 @@
 namespace bary {
 namespace {
 
-constexpr std::string_view kGpt2Regex =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kGpt2Regex = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 // The four kinds of character that GPT-2's pattern tells apart.
 enum Kind : uint8_t { kOther, kLetter, kNumber, kSpace };
@@ -105,8 +104,8 @@ uint64_t gpt2_starts(const char* p, int* trusted) {
   const uint64_t others = ~(letters | numbers | spaces);
   *trusted = std::countr_zero(foreign) - 3;
   // A run begins, unless a blank in front of it belongs to it.
-  uint64_t starts = ((letters & ~(letters << 1)) | (numbers & ~(numbers << 1)) | (others & ~(others << 1))) &
-                    ~(blanks << 1);
+  uint64_t starts =
+      ((letters & ~(letters << 1)) | (numbers & ~(numbers << 1)) | (others & ~(others << 1))) & ~(blanks << 1);
   // White space begins, or gives back its last character to what follows.
   starts |= (spaces & ~(spaces << 1)) | (spaces & ~(spaces >> 1));
   for (uint64_t quotes = gather_bit(kinds, 4) & (starts | 1); quotes != 0; quotes &= quotes - 1) {
@@ -145,9 +144,7 @@ size_t gpt2_fill(std::string_view text, size_t begin, size_t* ends, size_t room)
 
 std::string_view pattern_name(Pattern pattern) { return pattern == Pattern::gpt2 ? "gpt2" : "none"; }
 
-std::string_view pattern_regex(Pattern pattern) {
-  return pattern == Pattern::gpt2 ? kGpt2Regex : std::string_view();
-}
+std::string_view pattern_regex(Pattern pattern) { return pattern == Pattern::gpt2 ? kGpt2Regex : std::string_view(); }
 
 std::optional<Pattern> pattern_named(std::string_view name) {
   for (Pattern pattern : {Pattern::none, Pattern::gpt2})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts text into the pieces that merges may not cross. The pieces always tile the text: what the pattern does not match,
-// invalid UTF-8 among it, is a piece too, never dropped.
+// Cuts text into the pieces that merges may not cross. The pieces always tile the text: what the pattern does not
+// match, invalid UTF-8 among it, is a piece too, never dropped.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -47,8 +47,8 @@ class PieceScanner {
   std::array<size_t, 256> ends_;  // where the pieces found in advance end
 };
 
-// A place at or after `from` where a piece begins whatever stands around it, so that text can be cut there and its parts
-// handled on their own with the same result; text.size() if there is none.
+// A place at or after `from` where a piece begins whatever stands around it, so that text can be cut there and its
+// parts handled on their own with the same result; text.size() if there is none.
 size_t safe_cut(Pattern pattern, std::string_view text, size_t from);
 
 }  // namespace bary

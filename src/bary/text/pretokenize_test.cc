@@ -22,7 +22,8 @@ Strings split(std::string_view text, Pattern pattern = Pattern::gpt2) {
   return pieces;
 }
 
-// The pattern alternative by alternative, over characters: slow, and in the order in which the regular expression reads.
+// The pattern alternative by alternative, over characters: slow, and in the order in which the regular expression
+// reads.
 Strings split_by_definition(std::string_view text) {
   struct Unit {
     std::string bytes;
@@ -32,8 +33,8 @@ Strings split_by_definition(std::string_view text) {
   for (const char *p = text.data(), *end = p + text.size(); p < end;) {
     const Utf8Char c = decode_utf8(p, end);
     const CharClass k = unicode_table()[c.code];
-    units.push_back({std::string(p, static_cast<size_t>(c.size)), is_letter(k), k == CharClass::number,
-                     k == CharClass::space});
+    units.push_back(
+        {std::string(p, static_cast<size_t>(c.size)), is_letter(k), k == CharClass::number, k == CharClass::space});
     p += c.size;
   }
   const size_t n = units.size();
@@ -105,10 +106,9 @@ TEST(Pretokenize, EdgesAndWords) {
 }
 
 TEST(Pretokenize, Contractions) {
-  EXPECT_EQ(split("it's we'll they've I'd"),
-            (Strings{"it", "'s", " we", "'ll", " they", "'ve", " I", "'d"}));
+  EXPECT_EQ(split("it's we'll they've I'd"), (Strings{"it", "'s", " we", "'ll", " they", "'ve", " I", "'d"}));
   EXPECT_EQ(split("'sad"), (Strings{"'s", "ad"}));
-  EXPECT_EQ(split("!'s"), (Strings{"!'", "s"}));   // the run of others has taken the apostrophe
+  EXPECT_EQ(split("!'s"), (Strings{"!'", "s"}));  // the run of others has taken the apostrophe
   EXPECT_EQ(split(" 's"), (Strings{" '", "s"}));
   EXPECT_EQ(split("''s"), (Strings{"''", "s"}));
   EXPECT_EQ(split("'s's"), (Strings{"'s", "'s"}));
@@ -118,9 +118,7 @@ TEST(Pretokenize, Contractions) {
 }
 
 // Public bug reports, by the character that was treated wrongly.
-TEST(Pretokenize, Row15NextLineIsWhiteSpace) {
-  EXPECT_EQ(split("!\xC2\x85!"), (Strings{"!", "\xC2\x85", "!"}));
-}
+TEST(Pretokenize, Row15NextLineIsWhiteSpace) { EXPECT_EQ(split("!\xC2\x85!"), (Strings{"!", "\xC2\x85", "!"})); }
 
 TEST(Pretokenize, Row16WideSpaceAndCombiningMarks) {
   EXPECT_EQ(split("a\u2002b"), (Strings{"a", "\u2002", "b"}));
@@ -140,7 +138,9 @@ TEST(Pretokenize, Row18LettersOfUnicode16AndNot17) {
 TEST(Pretokenize, Row7LineFeedsAreKept) { EXPECT_EQ(split("hello\nworld"), (Strings{"hello", "\n", "world"})); }
 
 TEST(Pretokenize, BadBytesAreOthersOneByOne) {
-  EXPECT_EQ(split("a\xFF" "b"), (Strings{"a", "\xFF", "b"}));
+  EXPECT_EQ(split("a\xFF"
+                  "b"),
+            (Strings{"a", "\xFF", "b"}));
   EXPECT_EQ(split(" \xED\xA0\x80!"), (Strings{" \xED\xA0\x80!"}));  // a lone surrogate
   EXPECT_EQ(split("\xC3"), Strings{"\xC3"});
   EXPECT_EQ(split(std::string("a\0b", 3)), (Strings{"a", std::string("\0", 1), "b"}));
@@ -148,8 +148,8 @@ TEST(Pretokenize, BadBytesAreOthersOneByOne) {
 
 // Long enough for the block scanner, whose blocks then begin and end everywhere.
 TEST(Pretokenize, BlocksAgreeWithTheDefinition) {
-  const std::vector<std::string> parts = {"a",  "Z",   "s",   "'",  "'s",     "'re",  "'ll",    "l",       " ",
-                                          " ",  "\n",  "\t",  "1",  "23",     "!",    "(",      "é",       "\u2002",
+  const std::vector<std::string> parts = {"a",  "Z",    "s",    "'",  "'s",     "'re",   "'ll",  "l",      " ",
+                                          " ",  "\n",   "\t",   "1",  "23",     "!",     "(",    "é",      "\u2002",
                                           "季", "\xFF", "\xE5", "'t", "\u0085", "words", "    ", "\u0301", "'v"};
   for (uint64_t trial = 0; trial < 3000; ++trial) {
     RandomStream random(trial, Purpose::test);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens with a meaning of their own, such as <|endoftext|>: never learned, matched as whole strings, and dangerous where
-// text from strangers may contain them. So every encoding says what it does about them.
+// Tokens with a meaning of their own, such as <|endoftext|>: never learned, matched as whole strings, and dangerous
+// where text from strangers may contain them. So every encoding says what it does about them.
 #pragma once
 #include <array>
 #include <cstddef>

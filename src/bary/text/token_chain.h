@@ -21,8 +21,8 @@ class TokenChain {
   size_t size() const { return ids_.size(); }  // positions, edges included
 
   size_t length(int32_t id) const { return static_cast<size_t>(length_[static_cast<size_t>(id)]); }
-  int32_t at(size_t position) const { return ids_[position]; }           // where a token begins
-  int32_t before(size_t position) const { return ids_[position - 1]; }   // the token that ends there
+  int32_t at(size_t position) const { return ids_[position]; }          // where a token begins
+  int32_t before(size_t position) const { return ids_[position - 1]; }  // the token that ends there
   int32_t after(size_t position) const { return ids_[position + length(ids_[position])]; }
 
   // Do tokens left, right stand at a position where `left` began at some time?

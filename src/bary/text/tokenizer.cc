@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kParallelText = 8 << 20;  // bytes from which a text is cut into parts for the threads
 constexpr size_t kPart = 4 << 20;
-constexpr int32_t kMostIds = 1 << 24;         // past any vocabulary; a larger id is a damaged file
+constexpr int32_t kMostIds = 1 << 24;  // past any vocabulary; a larger id is a damaged file
 
 std::string hex(uint64_t value, int digits) { return fmt::format("{:0{}x}", value, digits); }
 
@@ -69,6 +69,13 @@ void append_specials(TokenizerParts& parts, const std::vector<std::string>& spec
     parts.specials.push_back({text, parts.tokens.size() + static_cast<int32_t>(parts.specials.size())});
 }
 
+// By id, so that equal vocabularies are equal in every way however they were put together.
+TokenizerParts sorted(TokenizerParts parts) {
+  std::stable_sort(parts.specials.begin(), parts.specials.end(),
+                   [](const SpecialToken& a, const SpecialToken& b) { return a.id < b.id; });
+  return parts;
+}
+
 }  // namespace
 
 struct Tokenizer::Data {
@@ -81,7 +88,8 @@ struct Tokenizer::Data {
   std::array<int32_t, 128> ascii;                        // the same for the first of them; -1: no token
   uint64_t fingerprint = 0;
 
-  explicit Data(TokenizerParts given) : parts(std::move(given)), matcher(std::span<const SpecialToken>(parts.specials)) {
+  explicit Data(TokenizerParts given)
+      : parts(sorted(std::move(given))), matcher(std::span<const SpecialToken>(parts.specials)) {
     const TokenIndex index = index_tokens();
     vocab_size = parts.tokens.size();
     for (size_t i = 0; i < parts.specials.size(); ++i) {
@@ -103,8 +111,8 @@ struct Tokenizer::Data {
     TokenIndex index(static_cast<size_t>(parts.tokens.size()));
     for (int32_t id = 0; id < parts.tokens.size(); ++id)
       BARY_CHECK(parts.tokens[id].empty() || index.insert(parts.tokens, id),
-                 "tokenizer: the ids {} and {} are both the token {}; keep one", index.find(parts.tokens, parts.tokens[id]),
-                 id, quote(parts.tokens[id]));
+                 "tokenizer: the ids {} and {} are both the token {}; keep one",
+                 index.find(parts.tokens, parts.tokens[id]), id, quote(parts.tokens[id]));
     return index;
   }
 
@@ -145,7 +153,8 @@ struct Tokenizer::Data {
     add("merges");
     for (const BpeMerge& merge : parts.merges) add(fmt::format("{} {} {}", merge.left, merge.right, merge.result));
     add("specials");
-    for (const SpecialToken& token : parts.specials) add(token.text), add(fmt::format("{} {}", token.id, token.control));
+    for (const SpecialToken& token : parts.specials)
+      add(token.text), add(fmt::format("{} {}", token.id, token.control));
     uint64_t value = 0;
     const auto digest = hash.digest();
     for (size_t i = 0; i < 8; ++i) value = value << 8 | digest[i];
@@ -223,11 +232,13 @@ int64_t Tokenizer::count(std::string_view text, const SpecialPolicy& policy) con
 void Tokenizer::encode_into(std::string_view text, const SpecialPolicy& policy, IdSink& sink) const {
   const std::vector<SpecialToken>& specials = data_->parts.specials;
   for (const std::string& name : policy.allowed)
-    BARY_CHECK(special_id(name).has_value(), "encode: {} is allowed but is no special token of this tokenizer; it has {}",
-               quote(name), specials.size());
+    BARY_CHECK(special_id(name).has_value(),
+               "encode: {} is allowed but is no special token of this tokenizer; it has {}", quote(name),
+               specials.size());
   std::vector<bool> allowed(specials.size()), looked_for(specials.size());
   for (size_t i = 0; i < specials.size(); ++i) {
-    const bool named = std::find(policy.allowed.begin(), policy.allowed.end(), specials[i].text) != policy.allowed.end();
+    const bool named =
+        std::find(policy.allowed.begin(), policy.allowed.end(), specials[i].text) != policy.allowed.end();
     allowed[i] = !specials[i].control || policy.all || named;
     looked_for[i] = allowed[i] || policy.others == SpecialPolicy::Others::error;
   }
@@ -248,11 +259,13 @@ void Tokenizer::encode_plain(std::string_view text, size_t offset, IdSink& sink)
     return data_->coder->encode(data_->parts.tokens, pattern(), text, sink);
   // Pieces are coded one by one, so cutting where a piece begins in any case changes nothing.
   std::vector<size_t> cuts = {0};
-  while (cuts.back() < text.size()) cuts.push_back(safe_cut(pattern(), text, std::min(cuts.back() + kPart, text.size())));
+  while (cuts.back() < text.size())
+    cuts.push_back(safe_cut(pattern(), text, std::min(cuts.back() + kPart, text.size())));
   std::vector<IdSink> parts(cuts.size() - 1, IdSink(sink.keeps()));
   parallel_tasks(static_cast<int64_t>(parts.size()), [&](int64_t i, int) {
     const auto part = static_cast<size_t>(i);
-    data_->coder->encode(data_->parts.tokens, pattern(), text.substr(cuts[part], cuts[part + 1] - cuts[part]), parts[part]);
+    data_->coder->encode(data_->parts.tokens, pattern(), text.substr(cuts[part], cuts[part + 1] - cuts[part]),
+                         parts[part]);
   });
   for (IdSink& part : parts) sink.put(std::move(part));
 }
@@ -266,10 +279,11 @@ void Tokenizer::encode_characters(std::string_view text, size_t offset, IdSink& 
     BARY_CHECK(c.code != kBadByte, "encode: the byte 0x{} at byte {} is not UTF-8; use a byte or bpe tokenizer",
                hex(static_cast<uint8_t>(*p), 2), place);
     const int32_t id = data_->id_of_character(c.code);
-    BARY_CHECK(id >= 0,
-               "encode: the character {} (U+{:04X}) at byte {} is not among the {} characters of this tokenizer; remove "
-               "it, or make the tokenizer from a text that has it",
-               quote(std::string_view(p, static_cast<size_t>(c.size))), c.code, place, data_->characters.size());
+    BARY_CHECK(
+        id >= 0,
+        "encode: the character {} (U+{:04X}) at byte {} is not among the {} characters of this tokenizer; remove "
+        "it, or make the tokenizer from a text that has it",
+        quote(std::string_view(p, static_cast<size_t>(c.size))), c.code, place, data_->characters.size());
     sink.put(id);
     p += c.size;
   }
@@ -279,7 +293,8 @@ std::string_view Tokenizer::bytes_of(int32_t id) const {
   const TokenStore& tokens = data_->parts.tokens;
   if (id >= 0 && id < tokens.size() && !tokens[id].empty()) return tokens[id];
   const SpecialToken* const special = data_->special(id);
-  BARY_CHECK(special != nullptr, "decode: no token has the id {}; this tokenizer has the ids 0 to {}", id, vocab_size() - 1);
+  BARY_CHECK(special != nullptr, "decode: no token has the id {}; this tokenizer has the ids 0 to {}", id,
+             vocab_size() - 1);
   return special->text;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text to ids and back. Three kinds: byte-level BPE (any bytes, merges learned by bpe_train.h), bytes (256 ids, nothing to
-// learn), and characters (nanoGPT's: the distinct code points of a text, sorted).
+// Text to ids and back. Three kinds: byte-level BPE (any bytes, merges learned by bpe_train.h), bytes (256 ids, nothing
+// to learn), and characters (nanoGPT's: the distinct code points of a text, sorted).
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -33,9 +33,9 @@ struct TrainingFacts {
 struct TokenizerParts {
   TokenizerKind kind = TokenizerKind::byte;
   Pattern pattern = Pattern::none;
-  TokenStore tokens;               // ordinary tokens by id; empty at the id of a special token or of none
-  std::vector<BpeMerge> merges;    // in order of rank
-  bool whole_first = false;        // a piece that is a token is that token ("ignore_merges")
+  TokenStore tokens;             // ordinary tokens by id; empty at the id of a special token or of none
+  std::vector<BpeMerge> merges;  // in order of rank
+  bool whole_first = false;      // a piece that is a token is that token ("ignore_merges")
   std::vector<SpecialToken> specials;
   TrainingFacts training;
 };
@@ -44,8 +44,8 @@ struct TokenizerParts {
 class Tokenizer {
  public:
   Tokenizer();  // bytes, without special tokens
-  // Refused: a byte without a token (named), two tokens with equal bytes, a merge that does not fit its tokens, a special
-  // token whose id or spelling another token has.
+  // Refused: a byte without a token (named), two tokens with equal bytes, a merge that does not fit its tokens, a
+  // special token whose id or spelling another token has.
   explicit Tokenizer(TokenizerParts parts);
 
   static Tokenizer bytes(const std::vector<std::string>& specials = {});
@@ -53,8 +53,8 @@ class Tokenizer {
   static Tokenizer characters(std::string_view text, const std::vector<std::string>& specials = {});
   static Tokenizer bpe(const BpeTraining& training, const BpeOptions& options, std::string corpus_sha256 = {});
 
-  // Ids of the text; lossless for bpe and byte, whatever the bytes. Throws SpecialTextError where control text is met that
-  // `policy` does not allow, Error where a characters tokenizer lacks a character (named, with its place).
+  // Ids of the text; lossless for bpe and byte, whatever the bytes. Throws SpecialTextError where control text is met
+  // that `policy` does not allow, Error where a characters tokenizer lacks a character (named, with its place).
   std::vector<int32_t> encode(std::string_view text, const SpecialPolicy& policy = {}) const;
   int64_t count(std::string_view text, const SpecialPolicy& policy = {}) const;  // encode(text).size(), ids not kept
 

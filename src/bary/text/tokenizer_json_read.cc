@@ -31,7 +31,8 @@ bool flag(const Json& object, const char* key, bool otherwise, const std::string
 }
 
 std::string type_of(const Json& object, const std::string& what) {
-  BARY_CHECK(object.is_object(), "{}: {} is not an object; this is no tokenizer.json", what, quote(dump_json(object, -1)));
+  BARY_CHECK(object.is_object(), "{}: {} is not an object; this is no tokenizer.json", what,
+             quote(dump_json(object, -1)));
   return json_string(object, "type", what);
 }
 
@@ -46,9 +47,12 @@ class Reader {
     const Json& normalizer = optional_member(file, "normalizer");
     if (!normalizer.is_null()) unsupported("normalizer", type_of(normalizer, what_), "only files without one");
     const std::string type = model.contains("type") ? json_string(model, "type", what_) : "BPE";
-    if (type == "WordLevel") read_characters(file);
-    else if (type == "BPE") read_bpe(file, model);
-    else unsupported("model", type, "BPE on bytes, or WordLevel over characters");
+    if (type == "WordLevel")
+      read_characters(file);
+    else if (type == "BPE")
+      read_bpe(file, model);
+    else
+      unsupported("model", type, "BPE on bytes, or WordLevel over characters");
     read_vocabulary(model);
     read_added_tokens(optional_member(file, "added_tokens"));
     fill_tokens();
@@ -103,7 +107,8 @@ class Reader {
         parts_.pattern = read_split(step), cut = true;
       } else if (type == "ByteLevel" && !bytes) {
         bytes = true;
-        if (json_bool(step, "add_prefix_space", what_)) unsupported("ByteLevel option", "add_prefix_space", "only false");
+        if (json_bool(step, "add_prefix_space", what_))
+          unsupported("ByteLevel option", "add_prefix_space", "only false");
         const bool own_regex = flag(step, "use_regex", true, what_);
         if (own_regex && cut) unsupported("pre_tokenizer", "Split and then ByteLevel with use_regex", "one of the two");
         if (own_regex) parts_.pattern = Pattern::gpt2;
@@ -157,10 +162,11 @@ class Reader {
         if (flag(added, key, false, what_)) unsupported("added token option", key, "only false");
       const auto listed = spelled_.find(token.text);
       const int64_t expected = listed != spelled_.end() ? listed->second : next;
-      BARY_CHECK(id == expected && id < kMostIds,
-                 "{}: the added token {} has the id {}, but readers of this format give it {}; list it in model.vocab with "
-                 "its id",
-                 what_, quote(token.text), id, expected);
+      BARY_CHECK(
+          id == expected && id < kMostIds,
+          "{}: the added token {} has the id {}, but readers of this format give it {}; list it in model.vocab with "
+          "its id",
+          what_, quote(token.text), id, expected);
       next = std::max(entries, std::max(next, id + 1));
       token.id = static_cast<int32_t>(id);
       if (listed != spelled_.end()) spelled_.erase(listed);
@@ -186,8 +192,9 @@ class Reader {
 
   int32_t id_of(const std::string& text, size_t merge) const {
     const auto at = spelled_.find(text);
-    BARY_CHECK(at != spelled_.end(), "{}: merge {} needs the token {}, which is not in the vocabulary; the file is damaged",
-               what_, merge, quote(text));
+    BARY_CHECK(at != spelled_.end(),
+               "{}: merge {} needs the token {}, which is not in the vocabulary; the file is damaged", what_, merge,
+               quote(text));
     return at->second;
   }
 
@@ -209,17 +216,16 @@ class Reader {
     const std::string text = merge.is_string() ? merge.get<std::string>() : "";
     const size_t blank = text.find(' ');
     BARY_CHECK(blank != std::string::npos && text.find(' ', blank + 1) == std::string::npos,
-               "{}: merge {} is {}, expected [\"left\", \"right\"] or \"left right\"; the file is damaged", what_, number,
-               quote(dump_json(merge, -1)));
+               "{}: merge {} is {}, expected [\"left\", \"right\"] or \"left right\"; the file is damaged", what_,
+               number, quote(dump_json(merge, -1)));
     return {text.substr(0, blank), text.substr(blank + 1)};
   }
 
   void find_kind(const std::string& type) {
     if (type != "BPE") return;
-    bool plain = parts_.merges.empty() && parts_.pattern == Pattern::none && !parts_.whole_first &&
-                 parts_.tokens.size() == 256;
-    for (int32_t id = 0; plain && id < 256; ++id)
-      plain = parts_.tokens[id] == std::string(1, static_cast<char>(id));
+    bool plain =
+        parts_.merges.empty() && parts_.pattern == Pattern::none && !parts_.whole_first && parts_.tokens.size() == 256;
+    for (int32_t id = 0; plain && id < 256; ++id) plain = parts_.tokens[id] == std::string(1, static_cast<char>(id));
     parts_.kind = plain ? TokenizerKind::byte : TokenizerKind::bpe;
   }
 
@@ -228,8 +234,8 @@ class Reader {
   Vocabulary spelled_;
 };
 
-// Lines end at a line feed only: the spelling of some bytes looks like a line end to others. A carriage return before the
-// line feed is the file's, not the merge's.
+// Lines end at a line feed only: the spelling of some bytes looks like a line end to others. A carriage return before
+// the line feed is the file's, not the merge's.
 std::vector<std::string> merge_lines(std::string_view text) {
   std::vector<std::string> lines;
   for (size_t at = 0; at < text.size();) {
@@ -251,7 +257,7 @@ TokenizerParts tokenizer_parts_from_json(std::string_view json, const std::strin
   Reader reader(what, parts);
   try {
     reader.read(file);
-    reader.read_own_facts(optional_member(file, "bary"), fingerprint);
+    reader.read_own_facts(optional_member(file["model"], "bary"), fingerprint);
   } catch (const Json::exception& error) {
     fail("{}: not the structure of a tokenizer.json: {}; the file is damaged", what, error.what());
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include <utility>
 
 #include "bary/base/json.h"
 #include "bary/text/byte_map.h"
@@ -31,20 +31,13 @@ std::string spelling(const TokenizerParts& parts, int32_t id) {
   return parts.kind == TokenizerKind::chars ? std::string(bytes) : bytes_to_printable(bytes);
 }
 
-std::vector<SpecialToken> specials_by_id(const TokenizerParts& parts) {
-  std::vector<SpecialToken> specials = parts.specials;
-  std::stable_sort(specials.begin(), specials.end(),
-                   [](const SpecialToken& a, const SpecialToken& b) { return a.id < b.id; });
-  return specials;
-}
-
 // Readers number added tokens on from the vocabulary and ignore what the file says. Where that gives other ids, the
 // vocabulary must list them too.
-bool numbered_on(const TokenizerParts& parts, const std::vector<SpecialToken>& specials) {
+bool numbered_on(const TokenizerParts& parts) {
   int32_t next = parts.tokens.size();
   for (int32_t id = 0; id < parts.tokens.size(); ++id)
     if (parts.tokens[id].empty()) return false;
-  for (const SpecialToken& special : specials)
+  for (const SpecialToken& special : parts.specials)
     if (special.id != next++) return false;
   return true;
 }
@@ -53,9 +46,10 @@ void write_added_tokens(std::string& out, const std::vector<SpecialToken>& speci
   out += "  \"added_tokens\": [";
   Lines lines(out, "    ");
   for (const SpecialToken& special : specials)
-    lines.add(fmt::format("{{\"id\": {}, \"content\": {}, \"single_word\": false, \"lstrip\": false, \"rstrip\": false, "
-                          "\"normalized\": false, \"special\": {}}}",
-                          special.id, json_text(special.text), special.control));
+    lines.add(
+        fmt::format("{{\"id\": {}, \"content\": {}, \"single_word\": false, \"lstrip\": false, \"rstrip\": false, "
+                    "\"normalized\": false, \"special\": {}}}",
+                    special.id, json_text(special.text), special.control));
   out += specials.empty() ? "],\n" : "\n  ],\n";
 }
 
@@ -75,39 +69,42 @@ void write_steps(std::string& out, const TokenizerParts& parts) {
   out += "\n";
 }
 
-void write_vocabulary(std::string& out, const TokenizerParts& parts, const std::vector<SpecialToken>& specials) {
+void write_vocabulary(std::string& out, const TokenizerParts& parts) {
   out += "    \"vocab\": {";
   Lines lines(out, "      ");
   for (int32_t id = 0; id < parts.tokens.size(); ++id)
     if (!parts.tokens[id].empty()) lines.add(fmt::format("{}: {}", json_text(spelling(parts, id)), id));
-  if (!numbered_on(parts, specials))
-    for (const SpecialToken& special : specials) lines.add(fmt::format("{}: {}", json_text(special.text), special.id));
+  if (!numbered_on(parts))
+    for (const SpecialToken& special : parts.specials)
+      lines.add(fmt::format("{}: {}", json_text(special.text), special.id));
   out += "\n    }";
 }
 
-void write_model(std::string& out, const TokenizerParts& parts, const std::vector<SpecialToken>& specials) {
+void write_model(std::string& out, const TokenizerParts& parts) {
   out += "  \"model\": {\n";
   if (parts.kind == TokenizerKind::chars) {
     // Without an <unk> in the vocabulary a character that is missing is an error there as it is here.
     out += "    \"type\": \"WordLevel\",\n    \"unk_token\": \"<unk>\",\n";
-    write_vocabulary(out, parts, specials);
-    out += "\n  }";
+    write_vocabulary(out, parts);
     return;
   }
-  out += "    \"type\": \"BPE\",\n    \"dropout\": null,\n    \"unk_token\": null,\n    \"continuing_subword_prefix\": null,\n"
-         "    \"end_of_word_suffix\": null,\n    \"fuse_unk\": false,\n    \"byte_fallback\": false,\n";
+  out +=
+      "    \"type\": \"BPE\",\n    \"dropout\": null,\n    \"unk_token\": null,\n    \"continuing_subword_prefix\": "
+      "null,\n"
+      "    \"end_of_word_suffix\": null,\n    \"fuse_unk\": false,\n    \"byte_fallback\": false,\n";
   out += fmt::format("    \"ignore_merges\": {},\n", parts.whole_first);
-  write_vocabulary(out, parts, specials);
+  write_vocabulary(out, parts);
   out += ",\n    \"merges\": [";
   Lines lines(out, "      ");
   for (const BpeMerge& merge : parts.merges)
     lines.add(fmt::format("[{}, {}]", json_text(spelling(parts, merge.left)), json_text(spelling(parts, merge.right))));
-  out += parts.merges.empty() ? "]\n  }" : "\n    ]\n  }";
+  out += parts.merges.empty() ? "]" : "\n    ]";
 }
 
+// Within the model: there readers pass over what they do not know, which they do not at the top.
 void write_own_facts(std::string& out, const TokenizerParts& parts, const std::string& fingerprint) {
-  out += ",\n  \"bary\": {";
-  Lines lines(out, "    ");
+  out += ",\n    \"bary\": {";
+  Lines lines(out, "      ");
   lines.add(fmt::format("\"kind\": {}", json_text(tokenizer_kind_name(parts.kind))));
   lines.add(fmt::format("\"pattern\": {}", json_text(pattern_name(parts.pattern))));
   const TrainingFacts& facts = parts.training;
@@ -115,18 +112,19 @@ void write_own_facts(std::string& out, const TokenizerParts& parts, const std::s
   if (!facts.corpus_sha256.empty()) lines.add(fmt::format("\"corpus_sha256\": {}", json_text(facts.corpus_sha256)));
   if (!facts.counts.empty()) lines.add("\"counts\": " + dump_json(Json(facts.counts), -1));
   lines.add(fmt::format("\"fingerprint\": {}", json_text(fingerprint)));
-  out += "\n  }\n}\n";
+  out += "\n    }\n";
 }
 
 }  // namespace
 
+// The special tokens come sorted by id, as Tokenizer keeps them.
 std::string tokenizer_to_json(const TokenizerParts& parts, const std::string& fingerprint) {
-  const std::vector<SpecialToken> specials = specials_by_id(parts);
   std::string out = "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n  \"padding\": null,\n";
-  write_added_tokens(out, specials);
+  write_added_tokens(out, parts.specials);
   write_steps(out, parts);
-  write_model(out, parts, specials);
+  write_model(out, parts);
   write_own_facts(out, parts, fingerprint);
+  out += "  }\n}\n";
   return out;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Character classes of Unicode 16.0, all that the known pre-tokenisation patterns ask for. Source: the Unicode Character
-// Database's General_Category and White_Space, by tools/unicode/generate.mjs.
+// Character classes of Unicode 16.0, all that the known pre-tokenisation patterns ask for. Source: the Unicode
+// Character Database's General_Category and White_Space, by tools/unicode/generate.mjs.
 #pragma once
 #include <array>
 #include <cstddef>

@@ -56,8 +56,8 @@ void append_utf8(std::string& out, uint32_t code);
 // Offset of the first byte that is not UTF-8, or text.size().
 size_t utf8_error(std::string_view text);
 
-// bytes with each maximal run of a broken sequence replaced by one U+FFFD (the practice the Unicode standard recommends,
-// and what Python's errors="replace" does).
+// bytes with each maximal run of a broken sequence replaced by one U+FFFD (the practice the Unicode standard
+// recommends, and what Python's errors="replace" does).
 std::string replace_invalid_utf8(std::string_view bytes);
 
 // Replaces invalid bytes as they stream in. A character cut in two is held back until it is whole, so no call ever

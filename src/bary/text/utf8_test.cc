@@ -22,9 +22,9 @@ TEST(Utf8, EveryCodePointBothWays) {
 }
 
 TEST(Utf8, RefusesOverlongSurrogatesAndTooLarge) {
-  for (std::string_view bad : {"\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xED\xBF\xBF",
-                               "\xF0\x80\x80\x80", "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF",
-                               "\x80", "\xBF"}) {
+  for (std::string_view bad :
+       {"\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xED\xBF\xBF", "\xF0\x80\x80\x80",
+        "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "\x80", "\xBF"}) {
     EXPECT_EQ(decode_utf8(bad.data(), bad.data() + bad.size()).code, kBadByte);
     EXPECT_EQ(utf8_error(bad), 0u);
   }
@@ -33,7 +33,7 @@ TEST(Utf8, RefusesOverlongSurrogatesAndTooLarge) {
 }
 
 TEST(Utf8, ReplacesMaximalSubparts) {
-  EXPECT_EQ(replace_invalid_utf8("a\xF0\x9F\xA4z"), "a\uFFFDz");         // three bytes of one character: one mark
+  EXPECT_EQ(replace_invalid_utf8("a\xF0\x9F\xA4z"), "a\uFFFDz");          // three bytes of one character: one mark
   EXPECT_EQ(replace_invalid_utf8("\xED\xA0\x80"), "\uFFFD\uFFFD\uFFFD");  // a surrogate is three bad bytes
   EXPECT_EQ(replace_invalid_utf8("\xC3"), "\uFFFD");
   EXPECT_EQ(replace_invalid_utf8("\xEF\xBF\xBD"), "\uFFFD");  // a real U+FFFD stays
@@ -55,7 +55,8 @@ TEST(Utf8Stream, HoldsBackOnlyWhatMayStillBecomeACharacter) {
 }
 
 TEST(Utf8Stream, CutsDoNotMatter) {
-  const std::string bytes = {'a', '\xC3', '\xA9', '\xE5', '\xAD', '\xA3', '\xF0', '\x9F', '\xA4', '\x97', '\xFF', '\xED'};
+  const std::string bytes = {'a',    '\xC3', '\xA9', '\xE5', '\xAD', '\xA3',
+                             '\xF0', '\x9F', '\xA4', '\x97', '\xFF', '\xED'};
   for (uint64_t trial = 0; trial < 5000; ++trial) {
     RandomStream random(trial, Purpose::test);
     std::string text, streamed;

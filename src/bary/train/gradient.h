@@ -31,7 +31,7 @@ class GradientSum {
   };
   // Sum (not mean) over all sequences into values(). `pass` names seed and step; sequence s is pass.sequence + s.
   Result compute(int64_t sequences, int64_t T, const SequenceSource& source, const Pass& pass);
-  float* values() { return sum_.data(); }
+  const float* values() const { return sum_.data(); }
   int64_t size() const { return size_; }
 
  private:

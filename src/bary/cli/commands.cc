@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every command of bary, in the order of help.
+#include "bary/cli/command.h"
+#include "bary/cli/data.h"
+#include "bary/cli/model_commands.h"
+#include "bary/cli/tokenizer_commands.h"
+
+namespace bary {
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> all = {
+      tokenizer_train_command(),
+      tokenizer_encode_command(),
+      tokenizer_decode_command(),
+      tokenizer_show_command(),
+      data_command(),
+      train_command(),
+      eval_command(),
+      generate_command(),
+      params_command(),
+  };
+  return all;
+}
+
+}  // namespace bary

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// bary eval: how well a model predicts a text.
+#include <fmt/format.h>
+
+#include "bary/base/json.h"
+#include "bary/base/options.h"
+#include "bary/base/parallel.h"
+#include "bary/cli/model_commands.h"
+#include "bary/report/format.h"
+#include "bary/train/checkpoint.h"
+#include "bary/train/data.h"
+#include "bary/train/evaluate.h"
+#include "bary/train/probe.h"
+
+namespace bary {
+namespace {
+
+struct EvalRequest {
+  std::string dataset, corpus, split = "val";
+  double val_fraction = 0.1;
+  int64_t threads = 0, block_size = 0;
+  bool partial = false, json = false;
+  Options options() {
+    Options o("eval");
+    o.add("dataset", &dataset, "text to predict (as in train; default: what the model was trained on)");
+    o.add("corpus", &corpus, "where a named text lies");
+    o.add("split", &split, "val, train (as much of its start as val has) or all", {.choices = {"val", "train", "all"}});
+    o.add("val_fraction", &val_fraction, "share held out, at the end", {.min = 0, .max = 1, .below_max = true});
+    o.add("partial", &partial, "count the last, shorter window too");
+    o.add("threads", &threads, "cores to use (0: all)", {.min = 0, .max = 1024});
+    o.add("json", &json, "print the result as JSON");
+    return o;
+  }
+};
+
+// What the run's record says about its data, unless the command line says otherwise
+void defaults_from_record(EvalRequest& r, Options& o, const std::filesystem::path& folder) {
+  for (const auto& where : {folder / "run.json", folder.parent_path() / "run.json"}) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(where, ignored)) continue;
+    nlohmann::json j = parse_json(read_file(where), where.string());
+    if (!j.contains("options") || !j["options"].is_object()) continue;
+    const nlohmann::json& v = j["options"];
+    if (!o.is_set("dataset") && v.contains("dataset") && v["dataset"].is_string()) r.dataset = v["dataset"];
+    if (!o.is_set("corpus") && v.contains("corpus") && v["corpus"].is_string()) r.corpus = v["corpus"];
+    if (!o.is_set("val_fraction") && v.contains("val_fraction") && v["val_fraction"].is_number()) r.val_fraction = v["val_fraction"];
+    return;
+  }
+}
+
+int run_eval(std::span<const std::string> args, Io& io) {
+  EvalRequest r;
+  Options o = r.options();
+  auto rest = o.parse_args(args);
+  BARY_CHECK(rest.size() == 1, "eval: one model is evaluated, {} came; name the folder of a run or checkpoint", rest.size());
+  set_threads(static_cast<int>(r.threads));
+  LoadedModel m = load_model(rest[0]);
+  defaults_from_record(r, o, m.folder);
+  BARY_CHECK(!r.dataset.empty(), "eval: no text to predict: the run left no record of one; give --dataset");
+  DataOptions d{r.dataset, r.corpus, "bpe", "first", m.model->config().vocab_size, r.val_fraction,
+                [&](const std::string& line) { io.note(line); }};
+  if (r.split == "all") d.val_fraction = 0;
+  TrainData data = TrainData::load(d, m.tokenizer);
+  TokenSpan text = r.split == "val" ? data.val : r.split == "train" && !data.val.empty() ? data.train.slice(0, std::min(data.val.size(), data.train.size())) : data.train;
+  BARY_CHECK(text.size() > m.model->config().block_size, "eval: the text to predict has {} tokens, a window of {} needs {}; give a longer "
+             "text or another --split", text.size(), m.model->config().block_size, m.model->config().block_size + 1);
+  if (m.model->config().causal()) {
+    CausalityReport probe = probe_causality(*m.model, 1);
+    BARY_CHECK(probe.causal, ErrorKind::numeric, "eval: the model sees the future (token {} moved output {}); its loss means nothing",
+               probe.changed, probe.moved);
+  } else {
+    io.note("note: this model sees the whole window (mask=full), so its loss is not a prediction");
+  }
+  EvaluationProgress progress;
+  if (io.err_is_terminal)
+    progress = [&](int64_t done, int64_t total) { io.draw(fmt::format("\r{}\x1b[K", done == total ? "" : fmt::format("{}/{} windows", done, total))); };
+  Evaluation e = evaluate_all(*m.model, text, data.bytes_of_token, !r.partial, progress);
+  if (r.json) {
+    io.print(dump_json({{"model", m.folder.string()}, {"dataset", r.dataset}, {"split", r.split}, {"tokens", e.tokens}, {"loss", e.loss()},
+                        {"perplexity", e.perplexity()}, {"bits_per_byte", e.bits_per_byte()}}) + "\n");
+    return kExitOk;
+  }
+  io.print(fmt::format("{} on {} ({}): perplexity {:.2f}, loss {:.4f} nats a token{} over {} tokens\n", m.folder.string(), r.dataset, r.split,
+                       e.perplexity(), e.loss(), e.bytes ? fmt::format(", {:.3f} bits per byte", e.bits_per_byte()) : "", grouped(e.tokens)));
+  return kExitOk;
+}
+
+}  // namespace
+
+Command eval_command() {
+  return {"eval",
+          "measure how well a model predicts a text",
+          "RUN|CHECKPOINT [--dataset TEXT] [--key value ...]",
+          {{"bary eval runs/book", "perplexity on the text held out in training"},
+           {"bary eval runs/book --split train", "and on as much of the text it learned from"},
+           {"bary eval runs/book/last --dataset other.txt --split all --json", "on another text, for a program"}},
+          [] { return EvalRequest().options().help(); },
+          run_eval};
+}
+
+}  // namespace bary

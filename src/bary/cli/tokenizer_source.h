@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tokenizer that a command line names.
+#pragma once
+#include <string>
+
+#include "bary/text/tokenizer.h"
+
+namespace bary {
+
+inline constexpr const char* kTokenizerHelp =
+    "file, folder that holds tokenizer.json, or byte (256 tokens, nothing to learn)";
+
+// A file, a folder (of a run or a checkpoint) with tokenizer.json in it, or "byte".
+Tokenizer load_tokenizer(const std::string& source);
+
+}  // namespace bary

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text from a model: one token a pass, earlier positions kept in a cache that changes the cost and not one bit. Several
+// prompts run side by side; each is named by its index in the random streams, so its text does not depend on the others.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bary/generate/sampler.h"
+#include "bary/model/decoder.h"
+#include "bary/text/tokenizer.h"
+
+namespace bary {
+
+struct GenerateOptions {
+  int64_t max_new_tokens = 200;
+  SamplerOptions sampler;
+  uint64_t seed = 1337;
+  std::vector<std::string> stop;        // the text ends before the first of these
+  std::optional<int32_t> stop_token;    // and at this token
+  int64_t prefill_chunk = 0;            // prompt tokens a pass; 0 = all at once
+  bool cache = true;                    // off: the whole text again for each token (the same bits, slower)
+  // Text as it becomes certain: whole characters, and nothing that may become a stop string. Calls do not overlap.
+  std::function<void(size_t prompt, const std::string& text)> on_text;
+  std::function<bool()> cancelled;      // asked between tokens
+};
+
+enum class Finish { length, stop, context, cancelled };
+
+struct Generated {
+  std::vector<int32_t> ids;  // new ones
+  std::string text;          // bytes; decoded, without the stop string
+  Finish finish = Finish::length;
+  int64_t prompt_tokens = 0;
+  double prompt_seconds = 0, generation_seconds = 0;
+};
+
+// An empty prompt becomes the tokenizer's start token; without one it is an Error, as is a prompt longer than a table of
+// learned positions. Generation that reaches the end of that table stops with Finish::context.
+std::vector<Generated> generate(Decoder& model, const Tokenizer& tokenizer, const std::vector<std::string>& prompts,
+                                const GenerateOptions& options);
+
+// The last row of logits of `ids`, through the cache in chunks of `chunk` tokens (0 = all at once).
+std::vector<float> next_logits(const Decoder& model, std::span<const int32_t> ids, KvCache* cache, int64_t chunk);
+
+}  // namespace bary

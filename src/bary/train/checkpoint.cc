@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bary/train/checkpoint.h"
+
+#include <array>
+#include <utility>
+
+#include "bary/io/run_folder.h"
+
+namespace bary {
+namespace {
+
+FileShape file_shape(const Shape& s) {
+  FileShape f;
+  for (int i = 0; i < s.rank(); ++i) f.push_back(s[i]);
+  return f;
+}
+
+std::vector<TensorView> views(const Parameters& layout, const float* values, const std::string& prefix) {
+  std::vector<TensorView> v;
+  for (const Parameter& p : layout.list())
+    v.push_back({prefix + p.name, file_shape(p.shape), {values + p.offset, static_cast<size_t>(p.shape.volume())}});
+  return v;
+}
+
+void read_all(const SafetensorsFile& file, const Parameters& layout, float* values, const std::string& prefix) {
+  for (const Parameter& p : layout.list())
+    file.read_into(prefix + p.name, file_shape(p.shape), {values + p.offset, static_cast<size_t>(p.shape.volume())});
+}
+
+void check_no_more(const SafetensorsFile& file, const Parameters& layout, const std::filesystem::path& folder) {
+  for (const auto& [name, info] : file.tensors())
+    BARY_CHECK(layout.find(name), "{}: the file holds tensor {}, which a model of its config.json does not have; do the two "
+               "belong together?", (folder / "model.safetensors").string(), name);
+}
+
+}  // namespace
+
+std::string weights_hash(const Decoder& model) {
+  return weights_sha256(views(model.parameters(), model.parameters().values(), ""));
+}
+
+std::string save_model(const std::filesystem::path& folder, const Decoder& model, const std::optional<Tokenizer>& tokenizer,
+                       AdamW* optimizer, const nlohmann::json& state) {
+  Checkpoint c;
+  c.config = to_json(model.config());
+  c.state = state;
+  if (tokenizer) c.tokenizer = tokenizer->to_json();
+  c.weights = views(model.parameters(), model.parameters().values(), "");
+  if (optimizer) {
+    c.optimizer = views(model.parameters(), optimizer->moment1(), "exp_avg.");
+    auto second = views(model.parameters(), optimizer->moment2(), "exp_avg_sq.");
+    c.optimizer.insert(c.optimizer.end(), second.begin(), second.end());
+    c.state["updates"] = optimizer->updates();
+  }
+  return save_checkpoint(folder, c);
+}
+
+std::filesystem::path find_checkpoint(const std::filesystem::path& folder, bool best_first) {
+  if (checkpoint_exists(folder)) return folder;
+  std::array<const char*, 2> names{"last", "best"};
+  if (best_first) std::swap(names[0], names[1]);
+  for (const char* name : names)
+    if (checkpoint_exists(folder / name)) return folder / name;
+  fail("{}: no checkpoint here (looked for it, for best and for last in it); train one with `bary train --out_dir {}`",
+       folder.string(), folder.string());
+}
+
+LoadedModel load_model(const std::filesystem::path& folder) {
+  LoadedModel out;
+  LoadedCheckpoint c = load_checkpoint(find_checkpoint(folder, true), {.optimizer = false});
+  ModelConfig config = model_config_from_json(c.config, (c.folder / "config.json").string());
+  out.model = std::make_unique<Decoder>(config, 0);
+  check_no_more(c.weights, out.model->parameters(), c.folder);
+  read_all(c.weights, out.model->parameters(), out.model->parameters().values(), "");
+  out.model->parameters().changed();
+  if (!c.tokenizer.empty()) out.tokenizer = Tokenizer::from_json(c.tokenizer, (c.folder / "tokenizer.json").string());
+  out.state = c.state;
+  out.folder = c.folder;
+  return out;
+}
+
+nlohmann::json resume_into(const std::filesystem::path& folder, Decoder& model, AdamW& optimizer) {
+  LoadedCheckpoint c = load_checkpoint(find_checkpoint(folder, false));
+  BARY_CHECK(c.optimizer.has_value(), "{}: the checkpoint has no optimiser state, so the run cannot go on bit for bit; start "
+             "from its weights with --init_from {}", c.folder.string(), c.folder.string());
+  Parameters& p = model.parameters();
+  check_no_more(c.weights, p, c.folder);
+  read_all(c.weights, p, p.values(), "");
+  read_all(*c.optimizer, p, optimizer.moment1(), "exp_avg.");
+  read_all(*c.optimizer, p, optimizer.moment2(), "exp_avg_sq.");
+  p.changed();
+  const auto updates = c.state.find("updates");
+  BARY_CHECK(updates != c.state.end() && updates->is_number_integer() && updates->get<int64_t>() >= 0,
+             "{}: state.json lacks the number of updates; the checkpoint is incomplete", c.folder.string());
+  optimizer.restore(updates->get<int64_t>());
+  return c.state;
+}
+
+}  // namespace bary

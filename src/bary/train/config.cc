@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bary/train/config.h"
+
+namespace bary {
+
+void TrainConfig::describe(Options& o) {
+  const double huge = 1e12;
+  o.group("Data");
+  o.add("dataset", &dataset, "text to learn from: a file, a folder, -, a name (tinyshakespeare, two-nouns, ...), or a folder "
+        "with train.bin");
+  o.add("corpus", &corpus, "where a named text lies (file or folder)");
+  o.add("tokenizer", &tokenizer, "bpe, byte, char, or the path of a tokenizer.json");
+  o.add("ties", &ties, "which of two equally frequent pairs is merged first", {.choices = {"first", "hf", "bytes"}});
+  o.add("val_fraction", &val_fraction, "share of the tokens, at the end, held out", {.min = 0, .max = 1, .below_max = true});
+  o.group("Run");
+  o.add("out_dir", &out_dir, "folder of the run");
+  o.add("init_from", &init_from, "scratch, resume, or the folder of a checkpoint to go on from");
+  o.add("max_iters", &max_iters, "updates", {.min = 0, .max = huge});
+  o.add("batch_size", &batch_size, "sequences at once", {.min = 1, .max = 1 << 20});
+  o.add("gradient_accumulation_steps", &gradient_accumulation_steps, "batches an update", {.min = 1, .max = 1 << 20});
+  o.add("seed", &seed, "of initial values, batches and dropout");
+  o.add("threads", &threads, "cores to use (0: all); never changes a result", {.min = 0, .max = 1024});
+  o.add("on_nan", &on_nan, {{"stop", OnNan::stop}, {"skip", OnNan::skip}}, "what a loss or gradient that is not finite does");
+  o.group("Optimiser (AdamW)");
+  o.add("learning_rate", &schedule.learning_rate, "peak", {.min = 0, .max = 1e6});
+  o.add("lr_schedule", &schedule.kind, {{"constant", ScheduleKind::constant}, {"cosine", ScheduleKind::cosine},
+        {"linear", ScheduleKind::linear}, {"wsd", ScheduleKind::wsd}, {"inv_sqrt", ScheduleKind::inv_sqrt}}, "its course");
+  o.add("warmup_iters", &schedule.warmup_iters, "updates of linear warm-up", {.min = 0, .max = huge});
+  o.add("lr_decay_iters", &schedule.decay_iters, "update at which min_lr is reached (0: max_iters)", {.min = 0, .max = huge});
+  o.add("min_lr", &schedule.min_lr, "where the decay ends", {.min = 0, .max = 1e6});
+  o.add("decay_frac", &schedule.decay_frac, "share that decays under wsd", {.min = 0, .max = 1});
+  o.add("beta1", &adamw.beta1, "memory of the mean", {.min = 0, .max = 1, .below_max = true});
+  o.add("beta2", &adamw.beta2, "memory of the square", {.min = 0, .max = 1, .below_max = true});
+  o.add("eps", &adamw.eps, "added to the root", {.min = 0, .max = 1});
+  o.add("weight_decay", &adamw.weight_decay, "decoupled decay", {.min = 0, .max = 100});
+  o.add("decay_group", &adamw.decay, {{"all", DecayGroup::all}, {"matrices", DecayGroup::matrices},
+        {"linear", DecayGroup::linear}}, "what decays: all (PyTorch), matrices and embeddings (nanoGPT), or linear layers");
+  o.add("grad_clip", &adamw.grad_clip, "largest norm of the gradient (0: off)", {.min = 0, .max = 1e12});
+  o.group("Watching");
+  o.add("eval_interval", &eval_interval, "updates between evaluations (0: only at the end)", {.min = 0, .max = huge});
+  o.add("eval_iters", &eval_iters, "fixed windows an evaluation during the run (all: the whole held-out text)",
+        {.min = 1, .max = huge, .words = {{"all", 0}}});
+  o.add("eval_seed", &eval_seed, "names those windows");
+  o.add("eval_only", &eval_only, "evaluate and stop");
+  o.add("log_interval", &log_interval, "updates between lines of metrics.jsonl", {.min = 1, .max = huge});
+  o.add("sample_interval", &sample_interval, "updates between samples (0: none)", {.min = 0, .max = huge});
+  o.add("sample_tokens", &sample_tokens, "tokens of a sample", {.min = 1, .max = 1 << 20});
+  o.add("sample_prompt", &sample_prompt, "what a sample goes on from");
+  o.add("save_interval", &save_interval, "updates between saves (0: with each evaluation)", {.min = 0, .max = huge});
+  o.add("always_save_checkpoint", &always_save_checkpoint, "keep the last state too, not only the best");
+  o.add("patience", &patience, "evaluations without improvement before stopping (0: never)", {.min = 0, .max = huge});
+}
+
+Schedule TrainConfig::full_schedule() const {
+  Schedule s = schedule;
+  if (s.decay_iters == 0) s.decay_iters = std::max<int64_t>(max_iters, 1);
+  return s;
+}
+
+void TrainConfig::check() const {
+  check_schedule(full_schedule());
+  BARY_CHECK(!out_dir.empty(), "out_dir is empty; name the folder the run is to be written to");
+}
+
+}  // namespace bary

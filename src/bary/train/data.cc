@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bary/train/data.h"
+
+#include <filesystem>
+
+namespace bary {
+namespace {
+
+constexpr const char* kSeparator = "<|endoftext|>";  // between documents, so that a model can tell where one ends
+
+std::vector<std::string_view> views(const Corpus& corpus) {
+  return {corpus.documents.begin(), corpus.documents.end()};
+}
+
+std::vector<std::string> separator_for(const Corpus& corpus) {
+  return corpus.documents.size() > 1 ? std::vector<std::string>{kSeparator} : std::vector<std::string>{};
+}
+
+std::vector<int32_t> encode_documents(const Tokenizer& tokenizer, const Corpus& corpus) {
+  std::vector<int32_t> ids;
+  const auto separator = tokenizer.special_id(kSeparator);
+  for (const std::string& document : corpus.documents) {
+    auto part = tokenizer.encode(document, SpecialPolicy::as_text());
+    ids.insert(ids.end(), part.begin(), part.end());
+    if (separator && corpus.documents.size() > 1) ids.push_back(*separator);
+  }
+  return ids;
+}
+
+bool is_token_folder(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(std::filesystem::path(path) / "train.bin", ignored);
+}
+
+}  // namespace
+
+Tokenizer make_tokenizer(const std::string& name, const std::string& ties, int64_t vocab_size, const Corpus& corpus,
+                         const std::function<void(const std::string&)>& notice) {
+  if (name == "byte") return Tokenizer::bytes(separator_for(corpus));
+  if (name == "char") {
+    std::string all;
+    for (const std::string& d : corpus.documents) all += d;
+    return Tokenizer::characters(all, separator_for(corpus));
+  }
+  if (name != "bpe") return Tokenizer::load(name);
+  BpeOptions o;
+  BARY_CHECK(vocab_size >= 256 && vocab_size <= 1 << 24, "vocab_size {}: byte-level BPE has 256 bytes to begin with; give 256 to "
+             "{}", vocab_size, 1 << 24);
+  o.vocab_size = static_cast<int>(vocab_size);
+  auto rule = tie_rule_named(ties);
+  BARY_CHECK(rule.has_value(), "ties: got '{}', expected first, hf or bytes", ties);
+  o.ties = *rule;
+  o.specials = separator_for(corpus);
+  BpeTraining training = train_bpe(views(corpus), o);
+  if (notice && !training.note.empty()) notice(training.note);
+  return Tokenizer::bpe(training, o, corpus.sha256);
+}
+
+TrainData TrainData::load(const DataOptions& o, const std::optional<Tokenizer>& given) {
+  TrainData data;
+  data.tokenizer = given;
+  if (is_token_folder(o.dataset)) {
+    if (!data.tokenizer && std::filesystem::exists(std::filesystem::path(o.dataset) / "tokenizer.json"))
+      data.tokenizer = Tokenizer::load(std::filesystem::path(o.dataset) / "tokenizer.json");
+    TokenFolderOptions options;
+    if (data.tokenizer) options.tokenizer = data.tokenizer->fingerprint_hex();
+    if (!std::filesystem::exists(std::filesystem::path(o.dataset) / "meta.json"))
+      options.vocab_size = data.tokenizer ? data.tokenizer->vocab_size() : o.vocab_size;
+    data.files_ = std::make_shared<TokenFolder>(open_token_folder(o.dataset, options));
+    data.vocab_size = data.files_->vocab_size;
+    data.train = data.files_->train.tokens();
+    if (data.files_->val) data.val = data.files_->val->tokens();
+    data.name = o.dataset, data.source = o.dataset;
+  } else {
+    CorpusOptions options;
+    options.corpus_path = o.corpus;
+    options.notice = o.notice;
+    Corpus corpus = load_corpus(o.dataset, options);
+    if (!data.tokenizer) data.tokenizer = make_tokenizer(o.tokenizer, o.ties, o.vocab_size, corpus, o.notice);
+    data.ids_ = encode_documents(*data.tokenizer, corpus);
+    TokenSplit split = split_tokens(data.ids_, o.val_fraction);
+    data.train = split.train, data.val = split.val;
+    data.vocab_size = data.tokenizer->vocab_size();
+    data.name = corpus.name, data.source = corpus.source, data.sha256 = corpus.sha256, data.bytes = corpus.bytes;
+  }
+  if (data.tokenizer) {
+    for (int32_t id = 0; id < data.vocab_size; ++id)
+      data.bytes_of_token.push_back(id < data.tokenizer->vocab_size() ? static_cast<int32_t>(data.tokenizer->bytes_of(id).size()) : 0);
+  }
+  return data;
+}
+
+}  // namespace bary

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The causality probe: in a causal model changing token t must not move any output before t, not by a bit. Run before each
+// evaluation, because a model that sees the answer has a splendid loss.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "bary/model/decoder.h"
+
+namespace bary {
+
+struct CausalityReport {
+  bool causal = true;
+  int64_t changed = 0;  // the token that was changed
+  int64_t moved = 0;    // the first output before it that moved
+};
+// Changes what follows after 1, 3, 7, 15, 31, ... tokens of a random text of the model's block_size.
+CausalityReport probe_causality(const Decoder& model, uint64_t seed);
+
+}  // namespace bary
