@@ -18,6 +18,7 @@ const std::vector<Command>& commands() {
       eval_command(),
       generate_command(),
       params_command(),
+      bench_step_command(),
   };
   return all;
 }

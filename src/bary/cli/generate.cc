@@ -2,6 +2,8 @@
 // bary generate: a model goes on from a prompt.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "bary/base/json.h"
 #include "bary/base/options.h"
 #include "bary/base/parallel.h"
@@ -112,9 +114,13 @@ int run_generate(std::span<const std::string> args, Io& io) {
   InterruptGuard guard;
   r.generate.cancelled = [] { return interrupted(); };
   const bool stream = prompts.size() == 1 && !r.json;
+  bool begun = false;  // a prompt that is refused is not printed
+  auto begin = [&] {
+    if (!std::exchange(begun, true)) io.print(prompts[0]);
+  };
   if (stream) {
-    io.print(prompts[0]);
     r.generate.on_text = [&](size_t, const std::string& text) {
+      begin();
       io.print(text);
       io.flush();
     };
@@ -123,6 +129,7 @@ int run_generate(std::span<const std::string> args, Io& io) {
   if (r.json) {
     print_json(prompts, out, io);
   } else if (stream) {
+    begin();
     io.print("\n");
   } else {
     for (size_t i = 0; i < out.size(); ++i) io.print(fmt::format("{}{}\n{}\n", prompts[i], out[i].text, i + 1 < out.size() ? "---" : ""));

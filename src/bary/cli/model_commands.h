@@ -9,5 +9,6 @@ Command train_command();
 Command eval_command();
 Command generate_command();
 Command params_command();
+Command bench_step_command();
 
 }  // namespace bary

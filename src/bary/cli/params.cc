@@ -9,6 +9,7 @@
 #include "bary/report/format.h"
 #include "bary/report/table.h"
 #include "bary/train/checkpoint.h"
+#include "bary/train/gradient.h"
 
 namespace bary {
 namespace {
@@ -53,7 +54,7 @@ void print_table(const ModelConfig& c, const std::string& name, Io& io) {
   const double T = static_cast<double>(c.block_size);
   io.print(fmt::format("\nforward {} FLOP a token, training {}, over a window of {}\n", short_count(f.forward / T), short_count(f.training / T),
                        c.block_size));
-  MemoryForecast m = forecast_memory(c, threads(), 16);
+  MemoryForecast m = forecast_memory(c, threads(), gradient_buffers(64, n.total, threads()));
   io.print(fmt::format("weights {}; training about {} on {} threads (optimiser {}, gradients {}, packed weights {}, activations {})\n",
                        bytes_text(static_cast<int64_t>(m.weights)), bytes_text(static_cast<int64_t>(m.total())), threads(),
                        bytes_text(static_cast<int64_t>(m.optimizer)), bytes_text(static_cast<int64_t>(m.gradients)),

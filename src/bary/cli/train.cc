@@ -11,6 +11,7 @@
 #include "bary/cli/model_commands.h"
 #include "bary/cli/train_request.h"
 #include "bary/generate/generate.h"
+#include "bary/io/run_folder.h"
 #include "bary/kernel/machine.h"
 #include "bary/kernel/target.h"
 #include "bary/model/count.h"
@@ -64,7 +65,7 @@ void announce(const TrainRequest& r, const Start& s, Peaks peaks, Io& io) {
   io.note(fmt::format("text    {} ({}), {} tokens to learn from, {} held out, vocabulary {}", s.data.name,
                       s.data.bytes ? bytes_text(s.data.bytes) : "token files", grouped(s.data.train.size()),
                       grouped(s.data.val.size()), grouped(c.vocab_size)));
-  io.note(fmt::format("model   {} blocks, width {}, {} heads of {}, window {}: {} parameters ({} of them embeddings)", c.n_layer,
+  io.note(fmt::format("model   {} block{}, width {}, {} heads of {}, window {}: {} parameters ({} of them embeddings)", c.n_layer, c.n_layer == 1 ? "" : "s",
                       c.n_embd, c.n_head, c.head_width(), c.block_size, grouped(n.total), grouped(n.embeddings)));
   int64_t decayed = 0, other = 0;
   for (const Parameter& p : s.model->parameters().list())
@@ -73,7 +74,7 @@ void announce(const TrainRequest& r, const Start& s, Peaks peaks, Io& io) {
                       r.train.adamw.weight_decay, grouped(decayed), grouped(other), r.train.seed));
   const double flops = count_flops(c, c.block_size).training * static_cast<double>(r.train.sequences());
   const double rate = 0.65 * peaks.tile * 1e9;  // what a whole step usually reaches of the register tile's rate
-  const int64_t groups = std::min<int64_t>(16, (r.train.sequences() + 3) / 4);
+  const int64_t groups = gradient_buffers(r.train.sequences(), n.total, threads());
   io.note(fmt::format("cost    {} tokens and {:.1f} GFLOP a step, {} steps; forecast: about {} and {} of memory ({}, {} threads, {:.0f} "
                       "GFLOP/s peak)",
                       grouped(r.train.sequences() * c.block_size), flops / 1e9, grouped(r.train.max_iters),
@@ -179,6 +180,7 @@ int run_train(std::span<const std::string> args, Io& io) {
   set_threads(static_cast<int>(r.train.threads));
   kernel::apply_isa_from_environment();
   for (const std::string& c : changes) io.note("changed against the run's record: " + c);
+  check_writable(r.train.out_dir);  // before minutes are spent on a text
   Start s = prepare(r, io);
   const Peaks peaks{kernel::measure_fma_peak(), kernel::measure_tile_peak()};
   announce(r, s, peaks, io);

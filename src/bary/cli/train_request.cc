@@ -89,6 +89,7 @@ TrainRequest parse_train_request(std::span<const std::string> args, std::vector<
     }
   }
   r.train.check();
+  r.model.check();
   return r;
 }
 

@@ -32,7 +32,7 @@ double SquaredNorm(const float* x, int64_t n) {
 
 void Adam(const AdamW& o, int64_t n, const float* gradient, float* p, float* m, float* v) {
   const V16 keep = set1(1.0f - o.learning_rate * o.decay), b1 = set1(o.beta1), b2 = set1(o.beta2);
-  const V16 c1 = set1(1.0f - o.beta1), c2 = set1(1.0f - o.beta2), eps = set1(o.eps), scale = set1(o.gradient_scale);
+  const V16 c1 = set1(o.rest1), c2 = set1(o.rest2), eps = set1(o.eps), scale = set1(o.gradient_scale);
   const V16 step = set1(o.learning_rate / o.correction1), root = set1(o.sqrt_correction2);
   for (int64_t i = 0; i < n; i += 16) {
     int64_t left = n - i;

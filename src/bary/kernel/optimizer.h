@@ -17,6 +17,7 @@ double squared_norm(const float* x, int64_t n);
 struct AdamW {          // Loshchilov and Hutter 2019, in PyTorch's order of operations
   float gradient_scale = 1;  // 1 / tokens, times the clipping factor
   float learning_rate = 0, beta1 = 0.9f, beta2 = 0.999f, eps = 1e-8f;
+  float rest1 = 0.1f, rest2 = 0.001f;  // 1 - beta from double: 1 - 0.999f in float would be off by 1.3e-5 of itself
   float decay = 0;              // p *= 1 - learning_rate * decay first
   float correction1 = 1;        // 1 - beta1^t
   float sqrt_correction2 = 1;   // sqrt(1 - beta2^t)

@@ -13,7 +13,9 @@
 namespace bary {
 namespace {
 
-constexpr size_t kByRank = 8192;  // bytes from which a list per rank beats a heap
+constexpr size_t kWindow = 16384;  // bytes of a long piece that are coded at a time
+constexpr size_t kOverlap = 1024;
+constexpr size_t kByRank = 4096;  // bytes from which a list per rank beats a heap
 constexpr uint32_t kNoKey = 0xFFFFFFFF;
 
 }  // namespace
@@ -239,18 +241,56 @@ size_t BpeCoder::code_short(std::string_view piece, int32_t* ids) const {
   return count;
 }
 
+// Window by window, so that the work stays in the cache and needs little memory. Tokens are the code of their text if
+// and only if each two neighbours are the code of theirs: the first merge across a seam depends on nothing else. So
+// where two overlapping windows have one token in common, the first window up to it and the second from it on are the
+// whole's code.
 void BpeCoder::encode_long(std::string_view piece, IdSink& sink) const {
-  BARY_CHECK(piece.size() < 0xFFFFFFF0, "encode: a piece of {} bytes is longer than 4 GiB; cut the text", piece.size());
+  std::vector<int32_t> done, now = encode_window(piece.substr(0, kWindow));
+  size_t begin = 0;  // of `now`
+  for (size_t end = kWindow; end < piece.size();) {
+    size_t i = 0, at = begin;
+    while (at + length(now[i]) <= end - kOverlap) at += length(now[i++]);
+    const size_t next_end = std::min(at + kWindow, piece.size());
+    if (next_end <= end) break;
+    std::vector<int32_t> next = encode_window(piece.substr(at, next_end - at));
+    size_t j = 0, next_at = at;
+    while (i < now.size() && (at != next_at || now[i] != next[j])) {
+      if (at <= next_at)
+        at += length(now[i++]);
+      else
+        next_at += length(next[j++]);
+    }
+    if (i == now.size()) break;
+    done.insert(done.end(), now.begin(), now.begin() + static_cast<std::ptrdiff_t>(i));
+    next.erase(next.begin(), next.begin() + static_cast<std::ptrdiff_t>(j));
+    now = std::move(next);
+    begin = at;
+    end = next_end;
+    if (end == piece.size()) break;
+  }
+  done.insert(done.end(), now.begin(), now.end());
+  size_t covered = 0;
+  for (const int32_t id : done) covered += length(id);
+  // Tokens as long as a window have nothing in common: then all at once.
+  if (covered < piece.size()) done = encode_window(piece);
+  sink.put(done.data(), done.size());
+}
+
+std::vector<int32_t> BpeCoder::encode_window(std::string_view text) const {
+  BARY_CHECK(text.size() < 0xFFFFFFF0, "encode: a piece of {} bytes is longer than 4 GiB; cut the text", text.size());
   TokenChain chain(length_);
-  chain.reserve(piece.size());
-  for (char c : piece) chain.append(byte_ids_[static_cast<uint8_t>(c)]);
+  chain.reserve(text.size());
+  for (char c : text) chain.append(byte_ids_[static_cast<uint8_t>(c)]);
   chain.append_edge();
   // The lists cost a pass over all ranks.
-  if (in_order_ && piece.size() >= kByRank && piece.size() >= merges_.size() / 16)
+  if (in_order_ && text.size() >= kByRank && text.size() >= merges_.size() / 16)
     join_by_rank(chain);
   else
     join_by_heap(chain);
-  for (size_t at = 1; at + 1 < chain.size(); at += chain.length(chain.at(at))) sink.put(chain.at(at));
+  std::vector<int32_t> ids;
+  for (size_t at = 1; at + 1 < chain.size(); at += chain.length(chain.at(at))) ids.push_back(chain.at(at));
+  return ids;
 }
 
 void BpeCoder::join_by_heap(TokenChain& chain) const {

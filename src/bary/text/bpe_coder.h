@@ -98,6 +98,8 @@ class BpeCoder {
   size_t code_short(std::string_view piece, int32_t* ids) const;  // at most kShort bytes; how many ids came out
   size_t code_short_or_whole(const TokenStore& tokens, std::string_view piece, int32_t* ids) const;
   void encode_long(std::string_view piece, IdSink& sink) const;
+  std::vector<int32_t> encode_window(std::string_view text) const;
+  size_t length(int32_t id) const { return static_cast<size_t>(length_[static_cast<size_t>(id)]); }
   void join_by_heap(TokenChain& chain) const;
   void join_by_rank(TokenChain& chain) const;
   int32_t rank_of(int32_t left, int32_t right) const {

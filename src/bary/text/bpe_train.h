@@ -33,8 +33,8 @@ struct BpeOptions {
   int64_t min_frequency = 1;               // a pair that occurs less often is not joined
   int64_t max_token_length = 0;            // in bytes, inclusive; 0: no limit
   std::vector<std::string> specials = {};  // cut out of the text, numbered after the merges
-  std::function<void(int64_t done, int64_t wanted)> progress =
-      {};  // called after each step; what it throws ends the training
+  // Called after each step; what it throws ends the training.
+  std::function<void(int64_t done, int64_t wanted)> progress = {};
 };
 
 struct BpeStep {

@@ -102,6 +102,40 @@ TEST(Tokenizer, LongPiecesAgreeWithTheDefinition) {
   EXPECT_EQ(tokenizer.encode(text), encode_by_definition(tokenizer, text));
 }
 
+// A pass over the text for each merge in turn: the same, where every merge ranks after those that make its parts.
+Ids encode_by_passes(const Tokenizer& tokenizer, std::string_view text) {
+  Ids ids;
+  for (char c : text) ids.push_back(static_cast<uint8_t>(c));
+  for (const BpeMerge& merge : tokenizer.parts().merges) {
+    size_t n = 0;
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const bool here = ids[i] == merge.left && i + 1 < ids.size() && ids[i + 1] == merge.right;
+      ids[n++] = here ? merge.result : ids[i];
+      i += here;
+    }
+    ids.resize(n);
+  }
+  return ids;
+}
+
+// Many windows, whose seams must not show; among them tokens longer than the overlap and than a window.
+TEST(Tokenizer, WindowsOfAHugePieceDoNotShow) {
+  RandomStream random(11, Purpose::test);
+  for (int trial = 0; trial < 12; ++trial) {
+    const std::string_view letters = trial % 3 == 0 ? "ab" : trial % 3 == 1 ? "etaoin shrdlu" : "aaaaaaaaab";
+    std::string text;
+    for (int i = 0; i < 70000; ++i) text += letters[random.below(letters.size())];
+    text.replace(20000, 15000 + 500 * trial, std::string(15000 + 500 * trial, 'a'));
+    const Tokenizer tokenizer = learn(std::string_view(text).substr(10000, 40000),
+                                      {.vocab_size = 256 + 100 * (1 + trial % 4), .pattern = Pattern::none});
+    ASSERT_TRUE(tokenizer.encode(text) == encode_by_passes(tokenizer, text)) << trial;
+  }
+  const std::string same(200000, 'a');
+  const Tokenizer doubling = learn(same, {.vocab_size = 256 + 17, .pattern = Pattern::none});
+  EXPECT_EQ(doubling.bytes_of(272).size(), 131072u);
+  EXPECT_EQ(doubling.encode(same), encode_by_passes(doubling, same));
+}
+
 // Several merges that make one token, so that a place of a pair can appear left of an earlier one.
 TEST(Tokenizer, SeveralMergesMayMakeOneToken) {
   TokenizerParts parts = learn("ab bc abc", {.vocab_size = 259}).parts();

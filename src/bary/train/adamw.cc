@@ -56,6 +56,8 @@ AdamW::Report AdamW::step(const float* gradient_sum, int64_t tokens, double lear
   o.learning_rate = static_cast<float>(learning_rate);
   o.beta1 = static_cast<float>(options_.beta1);
   o.beta2 = static_cast<float>(options_.beta2);
+  o.rest1 = static_cast<float>(1 - options_.beta1);
+  o.rest2 = static_cast<float>(1 - options_.beta2);
   o.eps = static_cast<float>(options_.eps);
   o.correction1 = static_cast<float>(1 - portable::pow(options_.beta1, t));
   o.sqrt_correction2 = static_cast<float>(std::sqrt(1 - portable::pow(options_.beta2, t)));

@@ -11,6 +11,12 @@ namespace bary {
 
 int64_t sequences_per_group(int64_t sequences) { return std::clamp<int64_t>(sequences / 16, 1, 4); }
 
+int64_t gradient_buffers(int64_t sequences, int64_t parameters, int64_t threads) {
+  constexpr int64_t kMostFloats = int64_t{1} << 26;
+  const int64_t per_group = sequences_per_group(sequences), groups = (sequences + per_group - 1) / per_group;
+  return std::min(groups, std::max(threads, std::min<int64_t>(16, kMostFloats / std::max<int64_t>(parameters, 1))));
+}
+
 GradientSum::GradientSum(const Decoder& model)
     : model_(model), size_(model.parameters().size()), sum_(model.parameters().size()) {}
 
@@ -33,9 +39,7 @@ void GradientSum::one_group(int64_t group, int64_t sequences, int64_t T, const S
 GradientSum::Result GradientSum::compute(int64_t sequences, int64_t T, const SequenceSource& source, const Pass& pass) {
   BARY_CHECK(sequences > 0, "gradient: {} sequences in a step; it needs at least one", sequences);
   const int64_t per_group = sequences_per_group(sequences), groups = (sequences + per_group - 1) / per_group;
-  // How many groups are in memory at once changes nothing but memory: they are added in order, wave after wave.
-  constexpr int64_t kMostFloats = int64_t{1} << 26;
-  const int64_t wave = std::min(groups, std::max<int64_t>(threads(), std::min<int64_t>(16, kMostFloats / std::max<int64_t>(size_, 1))));
+  const int64_t wave = gradient_buffers(sequences, size_, threads());  // added in order, wave after wave
   while (static_cast<int64_t>(groups_.size()) < wave) groups_.emplace_back(size_);
   std::vector<Result> results(static_cast<size_t>(sequences));
   parallel_for(size_, kernel::kOptimizerChunk, [&](int64_t b, int64_t e) { std::fill(sum_.data() + b, sum_.data() + e, 0.0f); });

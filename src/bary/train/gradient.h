@@ -16,6 +16,8 @@ namespace bary {
 
 // Depends on the step alone, never on the machine: enough groups to keep many cores busy, few enough to stay cheap.
 int64_t sequences_per_group(int64_t sequences);
+// Groups whose gradients are in memory at once; changes memory and nothing else.
+int64_t gradient_buffers(int64_t sequences, int64_t parameters, int64_t threads);
 
 // Writes sequence s of the step. Returns the number of positions, at most block_size; targets of -1 do not count.
 using SequenceSource = std::function<void(int64_t s, std::span<int32_t> inputs, std::span<int32_t> targets)>;

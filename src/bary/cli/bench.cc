@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// bary bench: what a training step takes here, as a share of what this machine can do.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <sstream>
+
+#include "bary/base/json.h"
+#include "bary/base/parallel.h"
+#include "bary/bench/step.h"
+#include "bary/cli/model_commands.h"
+#include "bary/kernel/target.h"
+#include "bary/report/format.h"
+
+namespace bary {
+namespace {
+
+struct BenchRequest {
+  ModelConfig model;
+  int64_t batch_size = 64, steps = 30, threads = 0;
+  uint64_t seed = 1;
+  bool lines = false, json = false;
+  Options options() {
+    Options o("bench step");
+    o.add("batch_size", &batch_size, "sequences a step", {.min = 1, .max = 1 << 20});
+    o.add("steps", &steps, "steps to time", {.min = 1, .max = 1e9});
+    o.add("threads", &threads, "cores to use (0: all)", {.min = 0, .max = 1024});
+    o.add("seed", &seed, "of the made-up tokens");
+    o.add("lines", &lines, "answer \"step N\" on standard input with a line of times (bench/rivals)");
+    o.add("json", &json, "print as JSON");
+    model.describe(o);
+    return o;
+  }
+};
+
+nlohmann::json about(const BenchRequest& r, const StepBench& b) {
+  return {{"name", "bary"}, {"isa", kernel::active_isa()}, {"threads", threads()}, {"batch_size", r.batch_size},
+          {"block_size", r.model.block_size}, {"parameters", b.parameters()}, {"gflop_per_step", b.flops() / 1e9}};
+}
+
+// The protocol of bench/rivals/interleave.py: one process runs at a time, so all see the same machine.
+int answer_lines(const BenchRequest& r, StepBench& bench, Io& io) {
+  io.print(dump_json(about(r, bench), -1) + "\n");
+  io.flush();
+  for (std::string line; std::getline(std::cin, line) && line != "quit";) {
+    std::istringstream words(line);
+    std::string word;
+    int64_t n = 0;
+    BARY_CHECK(words >> word >> n && word == "step" && n > 0, "bench: got '{}', expected \"step N\" or \"quit\"", line);
+    nlohmann::json ms = nlohmann::json::array();
+    for (int64_t i = 0; i < n; ++i) ms.push_back(bench.run_one() * 1e3);
+    io.print(dump_json({{"ms", ms}}, -1) + "\n");
+    io.flush();
+  }
+  return kExitOk;
+}
+
+int run_bench(std::span<const std::string> args, Io& io) {
+  BenchRequest r;
+  {
+    BenchRequest probe;
+    auto rest = probe.options().parse_args(args);
+    BARY_CHECK(rest.size() <= 1, "bench step: one model is timed, {} came; name a preset", rest.size());
+    if (!rest.empty()) r.model = preset(rest[0]);
+  }
+  Options o = r.options();
+  o.parse_args(args);
+  set_threads(static_cast<int>(r.threads));
+  StepBench bench(r.model, r.batch_size, r.seed);
+  if (r.lines) return answer_lines(r, bench, io);
+  StepFigures f = measure_steps(bench, r.steps, 3);
+  const double ms = median(f.milliseconds);
+  if (r.json) {
+    nlohmann::json j = about(r, bench);
+    j["median_ms"] = ms, j["quartiles_ms"] = {quantile(f.milliseconds, 0.25), quantile(f.milliseconds, 0.75)};
+    j["share_of_tile"] = median(f.share_of_tile), j["share_of_fma"] = median(f.share_of_fma);
+    j["tile_gflops"] = f.tile_gflops, j["fma_gflops"] = f.fma_gflops;
+    io.print(dump_json(j) + "\n");
+    return kExitOk;
+  }
+  io.print(fmt::format("one step of {} parameters, {} x {} tokens, {} threads, {}: median {:.1f} ms (quartiles {:.1f} to {:.1f}), {:.1f} "
+                       "GFLOP, {:.0f} GFLOP/s\n",
+                       grouped(bench.parameters()), r.batch_size, r.model.block_size, threads(), kernel::active_isa(), ms,
+                       quantile(f.milliseconds, 0.25), quantile(f.milliseconds, 0.75), bench.flops() / 1e9, bench.flops() / ms / 1e6));
+  io.print(fmt::format("{} of the register tile hot in cache ({:.0f} GFLOP/s), {} of the multiply-add peak ({:.0f} GFLOP/s)\n",
+                       percent_text(median(f.share_of_tile)), f.tile_gflops, percent_text(median(f.share_of_fma)), f.fma_gflops));
+  return kExitOk;
+}
+
+}  // namespace
+
+Command bench_step_command() {
+  return {"bench step",
+          "time a training step against this machine's peak",
+          "[NAME] [--key value ...]",
+          {{"bary bench step", "the chapter's block, 64 x 128 tokens"},
+           {"bary bench step two-blocks --threads 1 --json", "another model, for a program"}},
+          [] { return BenchRequest().options().help(); },
+          run_bench};
+}
+
+}  // namespace bary

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generation reads earlier keys and values from a cache: the same numbers as one pass over the whole text, bit for bit.
+#include "bary/base/error.h"
+#include "bary/tensor/attention_formula_test.h"
+
+namespace bary {
+namespace {
+
+TEST(KeyValues, ChunksOfAnySizeGiveTheBitsOfTheFullPass) {
+  const AttentionShape s{2, 300, 4, 2, 8};
+  RotaryTable table(s.T, s.D, kTheta);
+  const Floats values = normals(s.B * s.T * s.width(), 1);
+  const Tensor x = Tensor::from({s.B, s.T, s.width()}, values);
+  for (int variant = 0; variant < 4; ++variant) {
+    AttentionOptions o;
+    o.heads = s.H;
+    o.kv_heads = s.G;
+    if (variant == 1) o.rotary = &table;
+    if (variant == 2) o.alibi = true;
+    if (variant == 3) o.mask = Mask::window, o.window = 70, o.rotary = &table;
+    const Tensor whole = attention(x, o);
+    for (int64_t chunk : {1, 7, 64, 300}) {
+      KeyValues cache(s.B, s.G, s.D, s.T);
+      o.cache = &cache;
+      for (int64_t t = 0; t < s.T; t += chunk) {
+        const int64_t n = std::min(chunk, s.T - t);
+        Tensor part({s.B, n, s.width()});
+        for (int64_t r = 0; r < s.B * n; ++r) std::copy_n(x.row(r / n * s.T + t + r % n), s.width(), part.row(r));
+        Tensor y = attention(part, o);
+        ASSERT_EQ(cache.length, t + n);
+        for (int64_t r = 0; r < s.B * n; ++r) {
+          const float *got = y.row(r), *want = whole.row(r / n * s.T + t + r % n);
+          expect_same_bits({got, got + s.H * s.D}, {want, want + s.H * s.D},
+                           fmt::format("variant {} chunk {} position {}", variant, chunk, t + r % n));
+        }
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(KeyValues, LimitsAreNamed) {
+  Tensor x({1, 3, 12});
+  KeyValues cache(1, 1, 4, 4), wider(1, 1, 5, 4), more(2, 1, 4, 4);
+  AttentionOptions o;
+  o.cache = &wider;
+  EXPECT_THROW(attention(x, o), Error);
+  o.cache = &more;
+  EXPECT_THROW(attention(x, o), Error);
+  o.cache = &cache;
+  o.mask = Mask::full;
+  EXPECT_THROW(attention(x, o), Error);
+  o.mask = Mask::causal;
+  {
+    Tape tape;
+    Tensor learned = random_tensor({1, 3, 12}, 1).require_grad();
+    EXPECT_THROW(attention(learned, o), Error);
+  }
+  attention(Tensor::zeros({1, 3, 12}), o);
+  try {
+    attention(Tensor::zeros({1, 3, 12}), o);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("3 positions held and 3 more, the cache has room for 4"), std::string::npos) << e.what();
+  }
+  EXPECT_EQ(cache.length, 3);
+}
+
+}  // namespace
+}  // namespace bary

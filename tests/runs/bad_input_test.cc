@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is refused: exit code 2, one line that names what came, what was expected and a next step, and nothing lost.
+#include <gtest/gtest.h>
+
+#include "program.h"
+
+namespace bary::runs_test {
+namespace {
+
+// Small and quick: 300 tokens of vocabulary, windows of 16, two steps.
+std::vector<std::string> small(std::vector<std::string> more) {
+  std::vector<std::string> args{"train",  "text.txt", "--vocab_size", "300", "--block_size", "16",  "--n_embd", "32",
+                                "--n_head", "2",       "--batch_size", "4",   "--max_iters",  "2",   "--eval_iters", "2"};
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+class BadInput : public ::testing::Test {
+ protected:
+  void SetUp() override { work_.write("text.txt", made_up_text(400)); }
+  void refused(const std::vector<std::string>& args, const std::vector<std::string>& names, const std::string& input = "") {
+    Ran r = bary(work_.path(), args, input);
+    EXPECT_EQ(r.code, 2) << r.err;
+    for (const std::string& n : names) EXPECT_NE(r.err.find(n), std::string::npos) << "wanted \"" << n << "\" in: " << r.err;
+    EXPECT_NE(r.err.find("bary: "), std::string::npos);
+    EXPECT_EQ(r.out, "");
+  }
+  void trained(const std::string& out = "run") {
+    Ran r = bary(work_.path(), small({"--out_dir", out}));
+    ASSERT_EQ(r.code, 0) << r.err;
+  }
+  Workplace work_;
+};
+
+TEST_F(BadInput, EmptyCorpus) {
+  work_.write("empty.txt", "");
+  refused({"train", "empty.txt"}, {"empty.txt", "empty"});
+}
+TEST_F(BadInput, CorpusShorterThanAWindowNamesBothNumbers) {
+  work_.write("short.txt", "abc");
+  refused({"train", "short.txt", "--tokenizer", "byte", "--block_size", "16"}, {"3 tokens", "17", "block_size"});
+}
+TEST_F(BadInput, CorpusOfExactlyOneWindowTrains) {  // 17 = block_size + 1
+  work_.write("one.txt", "abcdefghijklmnopq");
+  Ran r = bary(work_.path(), {"train", "one.txt", "--tokenizer", "byte", "--block_size", "16", "--val_fraction", "0", "--max_iters", "1",
+                            "--batch_size", "2", "--n_embd", "16", "--n_head", "2"});
+  EXPECT_EQ(r.code, 0) << r.err;
+}
+TEST_F(BadInput, ValidationPartTooShort) {
+  refused(small({"--val_fraction", "0.0005"}), {"validation", "17", "val_fraction"});
+}
+TEST_F(BadInput, VocabularyBelowTheBytes) { refused(small({"--vocab_size", "255"}), {"255", "256"}); }
+TEST_F(BadInput, UnknownKeyWithTheNearest) { refused(small({"--warmpu", "3"}), {"warmpu", "warmup_iters"}); }
+TEST_F(BadInput, UnknownValue) { refused(small({"--norm", "prre"}), {"prre", "pre", "post"}); }
+TEST_F(BadInput, UnknownCommand) { refused({"trian"}, {"trian", "train"}); }
+TEST_F(BadInput, TokensAboveTheVocabularyInAFile) {
+  std::string ids;
+  for (int i = 0; i < 200; ++i) ids += std::string("\x01\x00", 2);
+  ids += std::string("\x00\x03", 2);  // 768
+  std::filesystem::create_directory(work_.path() / "tokens");
+  work_.write("tokens/train.bin", ids);
+  refused({"train", "tokens", "--vocab_size", "300", "--block_size", "16"}, {"768", "300", "200"});
+}
+TEST_F(BadInput, UnwritableOutDir) { refused(small({"--out_dir", "text.txt/run"}), {"text.txt"}); }
+TEST_F(BadInput, WidthNotDivisibleByHeads) {
+  refused(small({"--n_embd", "30", "--n_head", "4"}), {"30", "4", "d_head"});
+  Ran r = bary(work_.path(), small({"--n_embd", "30", "--n_head", "4", "--d_head", "8"}));
+  EXPECT_EQ(r.code, 0) << r.err;
+}
+TEST_F(BadInput, OddRotaryWidth) { refused(small({"--pos", "rotary", "--d_head", "7"}), {"even", "7"}); }
+TEST_F(BadInput, SamplerOptions) {
+  trained();
+  refused({"generate", "run", "--temperature", "-1"}, {"temperature", "-1"});
+  refused({"generate", "run", "--top_p", "1.5"}, {"top_p", "1.5"});
+  refused({"generate", "run", "--top_p", "-0.1"}, {"top_p", "-0.1"});
+  for (const std::vector<std::string>& good : std::vector<std::vector<std::string>>{
+           {"--temperature", "0"}, {"--top_k", "0"}, {"--top_p", "0"}, {"--top_k", "100000"}}) {
+    std::vector<std::string> args{"generate", "run", "--prompt", "the", "--max_new_tokens", "5"};
+    args.insert(args.end(), good.begin(), good.end());
+    Ran r = bary(work_.path(), args);
+    EXPECT_EQ(r.code, 0) << r.err;
+  }
+}
+TEST_F(BadInput, Prompts) {
+  trained();
+  refused({"generate", "run", "--prompt", ""}, {"empty", "start token"});
+  refused({"generate", "run", "--prompt", made_up_text(5)}, {"16", "positions"});
+}
+TEST_F(BadInput, DamagedCheckpoints) {
+  trained();
+  const std::string whole = work_.read("run/best/model.safetensors");
+  for (size_t part = 0; part < 8; ++part) {
+    work_.write("run/best/model.safetensors", whole.substr(0, whole.size() * part / 8));
+    refused({"generate", "run", "--prompt", "the"}, {"model.safetensors"});
+  }
+  std::string flipped = whole;
+  flipped[flipped.size() / 2] = static_cast<char>(flipped[flipped.size() / 2] ^ 4);
+  work_.write("run/best/model.safetensors", flipped);
+  refused({"eval", "run"}, {"model.safetensors"});
+  work_.write("run/best/model.safetensors", whole);
+  EXPECT_EQ(bary(work_.path(), {"generate", "run", "--prompt", "the", "--max_new_tokens", "3"}).code, 0);
+}
+TEST_F(BadInput, CheckpointOfAnotherShape) {
+  trained();
+  refused({"train", "--init_from", "resume", "--out_dir", "run", "--n_layer", "3"}, {"n_layer", "1", "3"});
+  refused({"generate", "nowhere", "--prompt", "the"}, {"nowhere"});
+  refused({"train", "--init_from", "resume", "--out_dir", "nowhere"}, {"nowhere"});
+}
+TEST_F(BadInput, ConfigFiles) {
+  work_.write("bad.toml", "n_layer = \"many\"\n");
+  refused(small({"--config", "bad.toml"}), {"n_layer", "many"});
+  work_.write("typo.toml", "n_layers = 2\n");
+  refused(small({"--config", "typo.toml"}), {"n_layers", "n_layer"});
+  work_.write("broken.toml", "n_layer = = 2\n");
+  refused(small({"--config", "broken.toml"}), {"broken.toml"});
+}
+
+}  // namespace
+}  // namespace bary::runs_test

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// One configuration, one result: fifty steps give the same weights whatever the number of threads, with and without
+// anybody watching, and however the sequences of a step are cut into batches.
+#include "bary/generate/generate.h"
+#include "bary/tensor/buffer.h"
+#include "bary/tensor/tap.h"
+#include "small_run.h"
+
+namespace bary::same_bits {
+namespace {
+
+class Training : public testing::TestWithParam<double> {  // of dropout
+ protected:
+  Training() : data(20000, 256) {
+    model = small_block();
+    model.dropout = GetParam();
+  }
+  std::string run(const std::function<void(TrainConfig&)>& change = {}, TrainHooks hooks = {}) {
+    Folder folder;
+    TrainConfig t = fifty_steps(folder.path());
+    t.max_iters = steps();
+    if (change) change(t);
+    return weights_after(model, t, data, std::move(hooks));
+  }
+  int64_t steps() const { return model.dropout > 0 ? 20 : 50; }
+  Data data;
+  ModelConfig model;
+};
+
+TEST_P(Training, ThreadsDoNotMatter) {
+  std::vector<std::string> hashes;
+  for (int n : {1, 2, 3}) {
+    Threads limit(n);
+    hashes.push_back(run());
+  }
+  EXPECT_EQ(hashes[0], hashes[1]);
+  EXPECT_EQ(hashes[0], hashes[2]);
+}
+
+TEST_P(Training, WatchingDoesNotMatter) {
+  const std::string alone = run();
+  int64_t samples = 0, evaluations = 0, seen = 0;
+  TrainHooks hooks;
+  hooks.sample = [&](int64_t, const Decoder& m) {
+    auto& editable = const_cast<Decoder&>(m);  // generation may only make tables longer
+    GenerateOptions o;
+    o.max_new_tokens = 5;
+    samples += static_cast<int64_t>(generate(editable, Tokenizer::bytes(), {"ab", "c"}, o).size());
+    Probe probe;
+    probe.look("blocks.0.attn.hook_pattern", [&](const Tensor& p) { seen += p.rows(); });
+    m.hidden(std::vector<int32_t>{1, 2, 3}, 1);
+  };
+  hooks.evaluated = [&](const EvalReport&) { ++evaluations; };
+  const std::string watched = run(
+      [](TrainConfig& t) {
+        t.eval_interval = 1, t.sample_interval = 7, t.save_interval = 3, t.eval_iters = 3, t.eval_seed = 9, t.log_interval = 1;
+      },
+      hooks);
+  EXPECT_EQ(watched, alone);
+  EXPECT_EQ(evaluations, steps() + 1);  // before the first step, after each
+  const int64_t samplings = (steps() + 6) / 7;  // every seventh step and after the last
+  EXPECT_EQ(samples, 2 * samplings);
+  EXPECT_EQ(seen, samplings * 4 * 3);
+}
+
+TEST_P(Training, AccumulationDoesNotMatter) {
+  const std::string at_once = run();
+  for (int64_t batch : {4, 2, 1}) {
+    EXPECT_EQ(at_once, run([&](TrainConfig& t) { t.batch_size = batch, t.gradient_accumulation_steps = 8 / batch; })) << batch;
+  }
+}
+
+TEST_P(Training, TheSeedMatters) {  // so that the equalities above are worth something
+  const std::string alone = run();
+  EXPECT_NE(alone, run([](TrainConfig& t) { t.seed = 1338; }));
+  EXPECT_NE(alone, run([&](TrainConfig& t) { t.max_iters = steps() - 1, t.schedule.decay_iters = steps(); }));
+  EXPECT_NE(alone, run([](TrainConfig& t) { t.batch_size = 7; }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Dropout, Training, testing::Values(0.0, 0.2),
+                         [](const auto& which) { return which.param > 0 ? std::string("On") : std::string("Off"); });
+
+TEST(Accumulation, GroupsOfSeveralSequencesToo) {  // 64 sequences go in groups of four
+  Data data(5000, 61);
+  ModelConfig m;
+  m.vocab_size = 61, m.block_size = 8, m.n_embd = 32;
+  auto run = [&](int64_t batch, int n) {
+    Threads limit(n);
+    Folder folder;
+    TrainConfig t = fifty_steps(folder.path());
+    t.max_iters = 6, t.batch_size = batch, t.gradient_accumulation_steps = 64 / batch;
+    return weights_after(m, t, data);
+  };
+  const std::string at_once = run(64, 2);
+  EXPECT_EQ(at_once, run(32, 1));
+  EXPECT_EQ(at_once, run(16, 3));
+}
+
+TEST(Memory, IsFlatOverTwoHundredSteps) {
+  Data data(20000, 256);
+  ModelConfig m = small_block();
+  m.n_embd = 32, m.dropout = 0.1, m.n_layer = 2;
+  Folder folder;
+  TrainConfig t = fifty_steps(folder.path());
+  t.max_iters = 200, t.eval_interval = 20, t.eval_iters = 4;
+  std::vector<int64_t> floats;
+  TrainHooks hooks;
+  hooks.step = [&](const StepReport&) { floats.push_back(pooled_floats()); };
+  for (int n : {1, 2}) {
+    Threads limit(n);
+    floats.clear();
+    weights_after(m, t, data, hooks);
+    ASSERT_EQ(floats.size(), 200u);
+    EXPECT_EQ(floats[199], floats[n == 1 ? 1 : 40]) << n << " threads";  // two threads meet all their shapes a little later
+  }
+}
+
+}  // namespace
+}  // namespace bary::same_bits
