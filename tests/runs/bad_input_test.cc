@@ -9,8 +9,9 @@ namespace {
 
 // Small and quick: 300 tokens of vocabulary, windows of 16, two steps.
 std::vector<std::string> small(std::vector<std::string> more) {
-  std::vector<std::string> args{"train",  "text.txt", "--vocab_size", "300", "--block_size", "16",  "--n_embd", "32",
-                                "--n_head", "2",       "--batch_size", "4",   "--max_iters",  "2",   "--eval_iters", "2"};
+  std::vector<std::string> args{"train",       "text.txt", "--vocab_size", "300", "--block_size", "16",
+                                "--n_embd",    "32",       "--n_head",     "2",   "--batch_size", "4",
+                                "--max_iters", "2",        "--eval_iters", "2"};
   args.insert(args.end(), more.begin(), more.end());
   return args;
 }
@@ -18,10 +19,12 @@ std::vector<std::string> small(std::vector<std::string> more) {
 class BadInput : public ::testing::Test {
  protected:
   void SetUp() override { work_.write("text.txt", made_up_text(400)); }
-  void refused(const std::vector<std::string>& args, const std::vector<std::string>& names, const std::string& input = "") {
+  void refused(const std::vector<std::string>& args, const std::vector<std::string>& names,
+               const std::string& input = "") {
     Ran r = bary(work_.path(), args, input);
     EXPECT_EQ(r.code, 2) << r.err;
-    for (const std::string& n : names) EXPECT_NE(r.err.find(n), std::string::npos) << "wanted \"" << n << "\" in: " << r.err;
+    for (const std::string& n : names)
+      EXPECT_NE(r.err.find(n), std::string::npos) << "wanted \"" << n << "\" in: " << r.err;
     EXPECT_NE(r.err.find("bary: "), std::string::npos);
     EXPECT_EQ(r.out, "");
   }
@@ -42,8 +45,8 @@ TEST_F(BadInput, CorpusShorterThanAWindowNamesBothNumbers) {
 }
 TEST_F(BadInput, CorpusOfExactlyOneWindowTrains) {  // 17 = block_size + 1
   work_.write("one.txt", "abcdefghijklmnopq");
-  Ran r = bary(work_.path(), {"train", "one.txt", "--tokenizer", "byte", "--block_size", "16", "--val_fraction", "0", "--max_iters", "1",
-                            "--batch_size", "2", "--n_embd", "16", "--n_head", "2"});
+  Ran r = bary(work_.path(), {"train", "one.txt", "--tokenizer", "byte", "--block_size", "16", "--val_fraction", "0",
+                              "--max_iters", "1", "--batch_size", "2", "--n_embd", "16", "--n_head", "2"});
   EXPECT_EQ(r.code, 0) << r.err;
 }
 TEST_F(BadInput, ValidationPartTooShort) {

@@ -41,14 +41,17 @@ Ran bary(const std::filesystem::path& folder, const std::vector<std::string>& ar
 
 Workplace::Workplace() {
   std::string name = (std::filesystem::temp_directory_path() / "bary-cli-XXXXXX").string();
-  BARY_CHECK(mkdtemp(name.data()) != nullptr, "cannot make a folder under {}", std::filesystem::temp_directory_path().string());
+  BARY_CHECK(mkdtemp(name.data()) != nullptr, "cannot make a folder under {}",
+             std::filesystem::temp_directory_path().string());
   path_ = name;
 }
 Workplace::~Workplace() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
 }
-void Workplace::write(const std::string& name, const std::string& bytes) const { write_file_atomic(path_ / name, bytes); }
+void Workplace::write(const std::string& name, const std::string& bytes) const {
+  write_file_atomic(path_ / name, bytes);
+}
 std::string Workplace::read(const std::string& name) const { return read_file(path_ / name); }
 
 std::string made_up_text(int lines) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the bary program as a person would: a process with arguments, its standard input, what it printed, its exit code.
+// Runs the bary program as a person would: a process with arguments, its standard input, what it printed, its exit
+// code.
 #pragma once
 #include <filesystem>
 #include <string>

@@ -25,20 +25,26 @@ TEST(Command, TrainEvaluateGenerateResume) {
   train(work, "--max_iters 12 --out_dir b");
   const auto resumed = train(work, "--max_iters 20 --out_dir b --init_from resume");
   EXPECT_EQ(straight["weights_sha256"], resumed["weights_sha256"]);
-  EXPECT_EQ(straight["weights_sha256"], train(work, "--max_iters 20 --out_dir c --threads 1 --eval_interval 3 --sample_interval 7 "
-                                                    "--sample_prompt the --sample_tokens 5")["weights_sha256"]);
+  EXPECT_EQ(straight["weights_sha256"],
+            train(work,
+                  "--max_iters 20 --out_dir c --threads 1 --eval_interval 3 --sample_interval 7 "
+                  "--sample_prompt the --sample_tokens 5")["weights_sha256"]);
   EXPECT_EQ(straight["weights_sha256"],
             train(work, "--max_iters 20 --out_dir d --batch_size 2 --gradient_accumulation_steps 2")["weights_sha256"]);
   EXPECT_LT(straight["val_perplexity"].get<double>(), 300.0);
 
   Ran eval = shell(work.path(), "bary eval a --json");
-  EXPECT_NEAR(nlohmann::json::parse(eval.out)["perplexity"].get<double>(), straight["val_perplexity"].get<double>(), 1e-9);
+  EXPECT_NEAR(nlohmann::json::parse(eval.out)["perplexity"].get<double>(), straight["val_perplexity"].get<double>(),
+              1e-9);
   Ran g = shell(work.path(), "bary generate a --prompt 'the ' --max_new_tokens 10 --seed 3");
   EXPECT_EQ(g.code, 0);
   EXPECT_EQ(g.out.substr(0, 4), "the ");
   EXPECT_NE(g.err.find("tok/s"), std::string::npos);
-  EXPECT_EQ(g.out, shell(work.path(), "bary generate a --prompt 'the ' --max_new_tokens 10 --seed 3 --no-cache --threads 1").out);
-  EXPECT_EQ(g.out, shell(work.path(), "bary generate a --prompt='the ' --max-new-tokens=10 --seed 3 --prefill_chunk 1").out);
+  EXPECT_EQ(
+      g.out,
+      shell(work.path(), "bary generate a --prompt 'the ' --max_new_tokens 10 --seed 3 --no-cache --threads 1").out);
+  EXPECT_EQ(g.out,
+            shell(work.path(), "bary generate a --prompt='the ' --max-new-tokens=10 --seed 3 --prefill_chunk 1").out);
 }
 
 TEST(Command, KilledRunResumesToTheSameBits) {
@@ -47,7 +53,8 @@ TEST(Command, KilledRunResumesToTheSameBits) {
   // killed without warning somewhere after step 20, resumed from what is on the disk
   Ran r = shell(work.path(), "$PROGRAM train text.txt" + kSmall +
                                  "--max_iters 100000 --save_interval 20 --eval_interval 0 --out_dir b & pid=$!\n"
-                                 "for i in $(seq 600); do [ -e b/last/state.json ] && grep -q '\"step\": [2-9]0' b/last/state.json && break; sleep 0.05; done\n"
+                                 "for i in $(seq 600); do [ -e b/last/state.json ] && grep -q '\"step\": [2-9]0' "
+                                 "b/last/state.json && break; sleep 0.05; done\n"
                                  "kill -9 $pid; wait $pid; true");
   ASSERT_EQ(r.code, 0) << r.err;
   const auto state = nlohmann::json::parse(work.read("b/last/state.json"));
@@ -61,10 +68,13 @@ TEST(Command, KilledRunResumesToTheSameBits) {
 TEST(Command, InterruptSavesAndSaysHowToGoOn) {
   Workplace work;
   work.write("text.txt", made_up_text(400));
-  Ran r = shell(work.path(), "$PROGRAM train text.txt --vocab_size 300 --block_size 16 --n_embd 32 --n_head 2 --batch_size 4 --max_iters 100000 --eval_iters 2 "
-                             "--out_dir run & pid=$!\n"
-                             "for i in $(seq 600); do [ -e run/metrics.jsonl ] && grep -q '\"step\": *20' run/metrics.jsonl && break; sleep 0.05; done\n"
-                             "kill -INT $pid; wait $pid; exit $?");
+  Ran r = shell(work.path(),
+                "$PROGRAM train text.txt --vocab_size 300 --block_size 16 --n_embd 32 --n_head 2 --batch_size 4 "
+                "--max_iters 100000 --eval_iters 2 "
+                "--out_dir run & pid=$!\n"
+                "for i in $(seq 600); do [ -e run/metrics.jsonl ] && grep -q '\"step\": *20' run/metrics.jsonl && "
+                "break; sleep 0.05; done\n"
+                "kill -INT $pid; wait $pid; exit $?");
   EXPECT_EQ(r.code, 130) << r.err;
   EXPECT_NE(r.out.find("--init_from resume"), std::string::npos) << r.out;
   EXPECT_TRUE(std::filesystem::exists(work.path() / "run/last/model.safetensors"));
@@ -74,8 +84,11 @@ TEST(Command, OddBytesAndPipes) {
   Workplace work;
   std::string odd = made_up_text(200) + std::string("\0\xff\xfe\xc3 NUL and broken UTF-8\0", 26);
   work.write("odd.bin", odd);
-  Ran r = shell(work.path(), "bary tokenizer train odd.bin --vocab_size 280 --out tok.json && cat odd.bin | bary tokenizer encode - --tokenizer "
-                             "tok.json > ids.txt && cat ids.txt | bary tokenizer decode - --tokenizer tok.json | cmp - odd.bin && echo same");
+  Ran r = shell(
+      work.path(),
+      "bary tokenizer train odd.bin --vocab_size 280 --out tok.json && cat odd.bin | bary tokenizer encode - "
+      "--tokenizer "
+      "tok.json > ids.txt && cat ids.txt | bary tokenizer decode - --tokenizer tok.json | cmp - odd.bin && echo same");
   EXPECT_NE(r.out.find("same"), std::string::npos) << r.err;
   EXPECT_EQ(shell(work.path(), "bary params gpt2 | head -1 > /dev/null; echo ${PIPESTATUS[0]}").code, 0);
   Ran color = shell(work.path(), "bary params gpt2");
@@ -94,7 +107,9 @@ TEST(Command, AVocabularyTheTextCannotFillStopsEarlyWithANote) {
 TEST(Command, TomlThenFlagsAndTheRecord) {
   Workplace work;
   work.write("text.txt", made_up_text(300));
-  work.write("run.toml", "[model]\nn_embd = 16\nn_head = 2\nvocab_size = 280\nblock_size = 8\n[train]\nmax_iters = 3\nbatch_size = 2\neval_iters = 1\nseed = 5\n");
+  work.write("run.toml",
+             "[model]\nn_embd = 16\nn_head = 2\nvocab_size = 280\nblock_size = 8\n[train]\nmax_iters = 3\nbatch_size = "
+             "2\neval_iters = 1\nseed = 5\n");
   Ran r = shell(work.path(), "bary train text.txt --config run.toml --n_head 4 --out_dir run");
   EXPECT_EQ(r.code, 0) << r.err;
   const auto record = nlohmann::json::parse(work.read("run/run.json"));
@@ -109,7 +124,8 @@ TEST(Command, FullDiskKeepsThePreviousCheckpoint) {
   work.write("text.txt", made_up_text(400));
   train(work, "--max_iters 5 --out_dir run");
   // a limit on file sizes below the weights stands for the full disk; the shell's own files stay under it
-  Ran r = shell(work.path(), "ulimit -f 40; bary train text.txt" + kSmall + "--max_iters 10 --out_dir run --init_from resume");
+  Ran r = shell(work.path(),
+                "ulimit -f 40; bary train text.txt" + kSmall + "--max_iters 10 --out_dir run --init_from resume");
   EXPECT_EQ(r.code, 1) << r.err;
   Ran g = shell(work.path(), "bary generate run --prompt the --max_new_tokens 3");
   EXPECT_EQ(g.code, 0) << g.err;
@@ -118,8 +134,8 @@ TEST(Command, FullDiskKeepsThePreviousCheckpoint) {
 
 TEST(Command, EveryHelpHasExamples) {
   Workplace work;
-  for (const char* name : {"train", "eval", "generate", "params", "data", "tokenizer train", "tokenizer encode", "tokenizer decode",
-                           "tokenizer show", "bench step"}) {
+  for (const char* name : {"train", "eval", "generate", "params", "data", "tokenizer train", "tokenizer encode",
+                           "tokenizer decode", "tokenizer show", "bench step"}) {
     Ran r = shell(work.path(), std::string("bary ") + name + " --help");
     EXPECT_EQ(r.code, 0) << name;
     EXPECT_NE(r.out.find("Examples:"), std::string::npos) << name;

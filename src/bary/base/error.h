@@ -39,7 +39,7 @@ template <class... Args>
 }  // namespace bary
 
 // Checked at the door of every public operation; kernels trust their callers.
-#define BARY_CHECK(condition, ...)              \
-  do {                                          \
+#define BARY_CHECK(condition, ...)               \
+  do {                                           \
     if (!(condition)) ::bary::fail(__VA_ARGS__); \
   } while (false)

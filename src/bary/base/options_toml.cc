@@ -2,6 +2,7 @@
 // Options from a TOML file. Only this file includes toml++.
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <map>
 
 #include "bary/base/error.h"
@@ -40,11 +41,59 @@ void collect(const toml::table& table, const std::string& path, std::vector<Toml
   }
 }
 
+// Where a string that begins at `at` ends, its quotes included; one that is not closed ends with its line, or with the
+// text where it may span lines.
+size_t string_end(std::string_view text, size_t at) {
+  const char quote_mark = text[at];
+  const std::string_view three = text.substr(at, 3);
+  const bool many_lines = three == "\"\"\"" || three == "\'\'\'";
+  for (size_t i = at + (many_lines ? 3 : 1); i < text.size(); ++i) {
+    if (text[i] == '\\' && quote_mark == '"') {
+      ++i;
+    } else if (many_lines ? text.substr(i, 3) == three : text[i] == quote_mark) {
+      size_t end = i + (many_lines ? 3 : 1);
+      // Up to two quotes may stand right before the three that close.
+      for (int more = 2; many_lines && more > 0 && end < text.size() && text[end] == quote_mark; --more) ++end;
+      return end;
+    } else if (text[i] == '\n' && !many_lines) {
+      return i;
+    }
+  }
+  return text.size();
+}
+
+// toml++ limits how deep values nest, but not how many names a dotted key has, and frees tables by recursion: a key of
+// 100,000 names would run out of stack.
+void check_dotted_keys(std::string_view text, const std::string& path) {
+  constexpr int kMostNames = 8;  // an option needs two
+  int names = 1;
+  int64_t line = 1;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '#') {
+      at = std::min(text.find('\n', at), text.size()) - 1;
+    } else if (c == '"' || c == '\'') {
+      const size_t end = string_end(text, at);
+      line += std::count(text.begin() + static_cast<std::ptrdiff_t>(at),
+                         text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
+      at = end - 1;
+    } else if (c == '.') {
+      BARY_CHECK(++names <= kMostNames,
+                 "{}:{}: a key of more than {} names; options stand at the top or under one [heading]", path, line,
+                 kMostNames);
+    } else if (std::string_view("\n=,[]{}").find(c) != std::string_view::npos) {
+      names = 1;
+      line += c == '\n';
+    }
+  }
+}
+
 }  // namespace
 
 void Options::parse_toml(const std::string& path) { parse_toml_text(read_file(path), path); }
 
 void Options::parse_toml_text(std::string_view text, const std::string& path) {
+  check_dotted_keys(text, path);
   std::vector<TomlValue> values;
   try {
     collect(toml::parse(text, path), path, values);

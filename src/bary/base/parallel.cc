@@ -145,8 +145,7 @@ void parallel_for(int64_t n, int64_t grain, const std::function<void(int64_t, in
     if (n > 0) body(0, n);
     return;
   }
-  parallel_tasks((n + grain - 1) / grain,
-                 [&](int64_t i, int) { body(i * grain, std::min(n, (i + 1) * grain)); });
+  parallel_tasks((n + grain - 1) / grain, [&](int64_t i, int) { body(i * grain, std::min(n, (i + 1) * grain)); });
 }
 
 FlushDenormals::FlushDenormals() : saved_(0) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread pool for the process, and one loop over fixed chunks. No result may depend on the number of threads: a body
-// writes only what its own chunk owns, and sums across chunks are added in chunk order by the caller.
+// One thread pool for the process, and one loop over fixed chunks. No result may depend on the number of threads: a
+// body writes only what its own chunk owns, and sums across chunks are added in chunk order by the caller.
 #pragma once
 #include <cstdint>
 #include <functional>
 
 namespace bary {
 
-int threads();              // workers, the caller included
-void set_threads(int n);    // n >= 1; 0 = every core this process may use. Not while a loop runs.
+int threads();            // workers, the caller included
+void set_threads(int n);  // n >= 1; 0 = every core this process may use. Not while a loop runs.
 int available_cores();
 
 // body(begin, end) for [0,n) cut at multiples of `grain`. Called from inside a parallel body it runs in place, so a

@@ -30,7 +30,7 @@ double sin_small(double a) {
 double cos_small(double a) {
   double z = a * a, s = 0;
   constexpr double c[] = {1.0 / 20922789888000.0, -1.0 / 87178291200.0, 1.0 / 479001600.0, -1.0 / 3628800.0,
-                          1.0 / 40320.0,           -1.0 / 720.0,         1.0 / 24.0};
+                          1.0 / 40320.0,          -1.0 / 720.0,         1.0 / 24.0};
   for (double k : c) s = s * z + k;
   return 1.0 - 0.5 * z + z * z * s;
 }
@@ -81,19 +81,27 @@ double log(double x) {
 double sin_turns(double turns) {
   auto [q, a] = reduce(turns);
   switch (q) {
-    case 0: return sin_small(a);
-    case 1: return cos_small(a);
-    case 2: return -sin_small(a);
-    default: return -cos_small(a);
+    case 0:
+      return sin_small(a);
+    case 1:
+      return cos_small(a);
+    case 2:
+      return -sin_small(a);
+    default:
+      return -cos_small(a);
   }
 }
 double cos_turns(double turns) {
   auto [q, a] = reduce(turns);
   switch (q) {
-    case 0: return cos_small(a);
-    case 1: return -sin_small(a);
-    case 2: return -cos_small(a);
-    default: return sin_small(a);
+    case 0:
+      return cos_small(a);
+    case 1:
+      return -sin_small(a);
+    case 2:
+      return -cos_small(a);
+    default:
+      return sin_small(a);
   }
 }
 

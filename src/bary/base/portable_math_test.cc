@@ -26,18 +26,30 @@ double worst(double lo, double hi, int n, Got got, Want want, bool relative) {
 }
 
 TEST(PortableMath, FollowsTheTrueFunctions) {
-  EXPECT_LE(worst(-700, 700, 100003, exp, [](long double x) { return std::exp(x); }, true), 2 * kEps);
+  EXPECT_LE(worst(
+                -700, 700, 100003, exp, [](long double x) { return std::exp(x); }, true),
+            2 * kEps);
   auto true_log = [](long double x) { return std::log(x); };
   EXPECT_LE(worst(0.5, 2, 100003, log, true_log, false), kEps);  // absolute where the logarithm crosses zero
   EXPECT_LE(worst(1e-3, 0.5, 100003, log, true_log, true), 2 * kEps);
   EXPECT_LE(worst(2, 1e6, 100003, log, true_log, true), 2 * kEps);
-  EXPECT_LE(worst(-1000, 1000, 100003, sin, [](long double x) { return std::sin(x); }, false), 2 * kEps);
-  EXPECT_LE(worst(-1000, 1000, 100003, cos, [](long double x) { return std::cos(x); }, false), 2 * kEps);
+  EXPECT_LE(worst(
+                -1000, 1000, 100003, sin, [](long double x) { return std::sin(x); }, false),
+            2 * kEps);
+  EXPECT_LE(worst(
+                -1000, 1000, 100003, cos, [](long double x) { return std::cos(x); }, false),
+            2 * kEps);
   const long double two_pi = 6.283185307179586476925286766559L;
-  EXPECT_LE(worst(-2, 2, 100003, sin_turns, [=](long double x) { return std::sin(two_pi * x); }, false), 2 * kEps);
-  EXPECT_LE(worst(-2, 2, 100003, cos_turns, [=](long double x) { return std::cos(two_pi * x); }, false), 2 * kEps);
-  EXPECT_LE(worst(-2, 2, 1003, [](double y) { return pow(10000, y); },
-                  [](long double y) { return std::pow(10000.0L, y); }, true), 20 * kEps);
+  EXPECT_LE(worst(
+                -2, 2, 100003, sin_turns, [=](long double x) { return std::sin(two_pi * x); }, false),
+            2 * kEps);
+  EXPECT_LE(worst(
+                -2, 2, 100003, cos_turns, [=](long double x) { return std::cos(two_pi * x); }, false),
+            2 * kEps);
+  EXPECT_LE(worst(
+                -2, 2, 1003, [](double y) { return pow(10000, y); },
+                [](long double y) { return std::pow(10000.0L, y); }, true),
+            20 * kEps);
 }
 
 TEST(PortableMath, Edges) {

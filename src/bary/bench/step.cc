@@ -12,7 +12,10 @@
 namespace bary {
 
 StepBench::StepBench(const ModelConfig& config, int64_t batch_size, uint64_t seed)
-    : model_(config, seed), gradient_(model_), optimizer_(model_.parameters(), {}), batch_(batch_size),
+    : model_(config, seed),
+      gradient_(model_),
+      optimizer_(model_.parameters(), {}),
+      batch_(batch_size),
       flops_(count_flops(config, config.block_size).training * static_cast<double>(batch_size)) {
   RandomStream random(seed, Purpose::test);
   tokens_.resize(static_cast<size_t>(batch_size * (config.block_size + 1)));
@@ -25,10 +28,13 @@ double StepBench::run_one() {
   Pass pass;
   pass.training = true;
   pass.step = step_++;
-  auto r = gradient_.compute(batch_, T, [&](int64_t s, std::span<int32_t> in, std::span<int32_t> out) {
-    std::copy_n(tokens_.begin() + s * (T + 1), T, in.begin());
-    std::copy_n(tokens_.begin() + s * (T + 1) + 1, T, out.begin());
-  }, pass);
+  auto r = gradient_.compute(
+      batch_, T,
+      [&](int64_t s, std::span<int32_t> in, std::span<int32_t> out) {
+        std::copy_n(tokens_.begin() + s * (T + 1), T, in.begin());
+        std::copy_n(tokens_.begin() + s * (T + 1) + 1, T, out.begin());
+      },
+      pass);
   optimizer_.step(gradient_.values(), r.tokens, 1e-3);
   loss_ = r.mean();
   return watch.seconds();

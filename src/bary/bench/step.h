@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training step under a clock: forward, backward and AdamW of one model on made-up tokens, beside what the machine can
-// do at that moment. Machines drift, so a step is told as a share of the register tile timed just before and after it.
+// The training step under a clock: forward, backward and AdamW of one model on made-up tokens, beside what the machine
+// can do at that moment. Machines drift, so a step is told as a share of the register tile timed just before and after
+// it.
 #pragma once
 #include <cstdint>
 #include <memory>

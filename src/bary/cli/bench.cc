@@ -34,8 +34,13 @@ struct BenchRequest {
 };
 
 nlohmann::json about(const BenchRequest& r, const StepBench& b) {
-  return {{"name", "bary"}, {"isa", kernel::active_isa()}, {"threads", threads()}, {"batch_size", r.batch_size},
-          {"block_size", r.model.block_size}, {"parameters", b.parameters()}, {"gflop_per_step", b.flops() / 1e9}};
+  return {{"name", "bary"},
+          {"isa", kernel::active_isa()},
+          {"threads", threads()},
+          {"batch_size", r.batch_size},
+          {"block_size", r.model.block_size},
+          {"parameters", b.parameters()},
+          {"gflop_per_step", b.flops() / 1e9}};
 }
 
 // The protocol of bench/rivals/interleave.py: one process runs at a time, so all see the same machine.
@@ -78,12 +83,15 @@ int run_bench(std::span<const std::string> args, Io& io) {
     io.print(dump_json(j) + "\n");
     return kExitOk;
   }
-  io.print(fmt::format("one step of {} parameters, {} x {} tokens, {} threads, {}: median {:.1f} ms (quartiles {:.1f} to {:.1f}), {:.1f} "
-                       "GFLOP, {:.0f} GFLOP/s\n",
-                       grouped(bench.parameters()), r.batch_size, r.model.block_size, threads(), kernel::active_isa(), ms,
-                       quantile(f.milliseconds, 0.25), quantile(f.milliseconds, 0.75), bench.flops() / 1e9, bench.flops() / ms / 1e6));
-  io.print(fmt::format("{} of the register tile hot in cache ({:.0f} GFLOP/s), {} of the multiply-add peak ({:.0f} GFLOP/s)\n",
-                       percent_text(median(f.share_of_tile)), f.tile_gflops, percent_text(median(f.share_of_fma)), f.fma_gflops));
+  io.print(fmt::format(
+      "one step of {} parameters, {} x {} tokens, {} threads, {}: median {:.1f} ms (quartiles {:.1f} to {:.1f}), "
+      "{:.1f} "
+      "GFLOP, {:.0f} GFLOP/s\n",
+      grouped(bench.parameters()), r.batch_size, r.model.block_size, threads(), kernel::active_isa(), ms,
+      quantile(f.milliseconds, 0.25), quantile(f.milliseconds, 0.75), bench.flops() / 1e9, bench.flops() / ms / 1e6));
+  io.print(fmt::format(
+      "{} of the register tile hot in cache ({:.0f} GFLOP/s), {} of the multiply-add peak ({:.0f} GFLOP/s)\n",
+      percent_text(median(f.share_of_tile)), f.tile_gflops, percent_text(median(f.share_of_fma)), f.fma_gflops));
   return kExitOk;
 }
 

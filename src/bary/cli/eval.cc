@@ -43,7 +43,8 @@ void defaults_from_record(EvalRequest& r, Options& o, const std::filesystem::pat
     const nlohmann::json& v = j["options"];
     if (!o.is_set("dataset") && v.contains("dataset") && v["dataset"].is_string()) r.dataset = v["dataset"];
     if (!o.is_set("corpus") && v.contains("corpus") && v["corpus"].is_string()) r.corpus = v["corpus"];
-    if (!o.is_set("val_fraction") && v.contains("val_fraction") && v["val_fraction"].is_number()) r.val_fraction = v["val_fraction"];
+    if (!o.is_set("val_fraction") && v.contains("val_fraction") && v["val_fraction"].is_number())
+      r.val_fraction = v["val_fraction"];
     return;
   }
 }
@@ -52,36 +53,54 @@ int run_eval(std::span<const std::string> args, Io& io) {
   EvalRequest r;
   Options o = r.options();
   auto rest = o.parse_args(args);
-  BARY_CHECK(rest.size() == 1, "eval: one model is evaluated, {} came; name the folder of a run or checkpoint", rest.size());
+  BARY_CHECK(rest.size() == 1, "eval: one model is evaluated, {} came; name the folder of a run or checkpoint",
+             rest.size());
   set_threads(static_cast<int>(r.threads));
   LoadedModel m = load_model(rest[0]);
   defaults_from_record(r, o, m.folder);
   BARY_CHECK(!r.dataset.empty(), "eval: no text to predict: the run left no record of one; give --dataset");
-  DataOptions d{r.dataset, r.corpus, "bpe", "first", m.model->config().vocab_size, r.val_fraction,
-                [&](const std::string& line) { io.note(line); }};
+  DataOptions d{
+      r.dataset, r.corpus, "bpe", "first", m.model->config().vocab_size, r.val_fraction, [&](const std::string& line) {
+        io.note(line);
+      }};
   if (r.split == "all") d.val_fraction = 0;
   TrainData data = TrainData::load(d, m.tokenizer);
-  TokenSpan text = r.split == "val" ? data.val : r.split == "train" && !data.val.empty() ? data.train.slice(0, std::min(data.val.size(), data.train.size())) : data.train;
-  BARY_CHECK(text.size() > m.model->config().block_size, "eval: the text to predict has {} tokens, a window of {} needs {}; give a longer "
-             "text or another --split", text.size(), m.model->config().block_size, m.model->config().block_size + 1);
+  TokenSpan text = r.split == "val" ? data.val
+                   : r.split == "train" && !data.val.empty()
+                       ? data.train.slice(0, std::min(data.val.size(), data.train.size()))
+                       : data.train;
+  BARY_CHECK(text.size() > m.model->config().block_size,
+             "eval: the text to predict has {} tokens, a window of {} needs {}; give a longer "
+             "text or another --split",
+             text.size(), m.model->config().block_size, m.model->config().block_size + 1);
   if (m.model->config().causal()) {
     CausalityReport probe = probe_causality(*m.model, 1);
-    BARY_CHECK(probe.causal, ErrorKind::numeric, "eval: the model sees the future (token {} moved output {}); its loss means nothing",
-               probe.changed, probe.moved);
+    BARY_CHECK(probe.causal, ErrorKind::numeric,
+               "eval: the model sees the future (token {} moved output {}); its loss means nothing", probe.changed,
+               probe.moved);
   } else {
     io.note("note: this model sees the whole window (mask=full), so its loss is not a prediction");
   }
   EvaluationProgress progress;
   if (io.err_is_terminal)
-    progress = [&](int64_t done, int64_t total) { io.draw(fmt::format("\r{}\x1b[K", done == total ? "" : fmt::format("{}/{} windows", done, total))); };
+    progress = [&](int64_t done, int64_t total) {
+      io.draw(fmt::format("\r{}\x1b[K", done == total ? "" : fmt::format("{}/{} windows", done, total)));
+    };
   Evaluation e = evaluate_all(*m.model, text, data.bytes_of_token, !r.partial, progress);
   if (r.json) {
-    io.print(dump_json({{"model", m.folder.string()}, {"dataset", r.dataset}, {"split", r.split}, {"tokens", e.tokens}, {"loss", e.loss()},
-                        {"perplexity", e.perplexity()}, {"bits_per_byte", e.bits_per_byte()}}) + "\n");
+    io.print(dump_json({{"model", m.folder.string()},
+                        {"dataset", r.dataset},
+                        {"split", r.split},
+                        {"tokens", e.tokens},
+                        {"loss", e.loss()},
+                        {"perplexity", e.perplexity()},
+                        {"bits_per_byte", e.bits_per_byte()}}) +
+             "\n");
     return kExitOk;
   }
-  io.print(fmt::format("{} on {} ({}): perplexity {:.2f}, loss {:.4f} nats a token{} over {} tokens\n", m.folder.string(), r.dataset, r.split,
-                       e.perplexity(), e.loss(), e.bytes ? fmt::format(", {:.3f} bits per byte", e.bits_per_byte()) : "", grouped(e.tokens)));
+  io.print(fmt::format("{} on {} ({}): perplexity {:.2f}, loss {:.4f} nats a token{} over {} tokens\n",
+                       m.folder.string(), r.dataset, r.split, e.perplexity(), e.loss(),
+                       e.bytes ? fmt::format(", {:.3f} bits per byte", e.bits_per_byte()) : "", grouped(e.tokens)));
   return kExitOk;
 }
 

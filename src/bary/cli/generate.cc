@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // bary generate: a model goes on from a prompt.
+#include "bary/generate/generate.h"
+
 #include <fmt/format.h>
 
 #include <utility>
@@ -9,7 +11,6 @@
 #include "bary/base/parallel.h"
 #include "bary/cli/interrupt.h"
 #include "bary/cli/model_commands.h"
-#include "bary/generate/generate.h"
 #include "bary/report/format.h"
 #include "bary/train/checkpoint.h"
 
@@ -25,7 +26,8 @@ struct GenerateRequest {
     Options o("generate");
     SamplerOptions& s = generate.sampler;
     o.add("prompt", &prompt, "text to go on from");
-    o.add("prompt_file", &prompt_file, "one prompt a line, - for standard input; instead of --prompt", {.value_name = "FILE"});
+    o.add("prompt_file", &prompt_file, "one prompt a line, - for standard input; instead of --prompt",
+          {.value_name = "FILE"});
     o.add("max_new_tokens", &generate.max_new_tokens, "tokens to write", {.min = 0, .max = 1e9});
     o.add("num_samples", &samples, "texts for each prompt", {.min = 1, .max = 100000});
     o.add("stop", &stop, "end before this text");
@@ -38,7 +40,8 @@ struct GenerateRequest {
     o.add("repetition_penalty", &s.repetition_penalty, "above 1: what was said becomes less likely");
     o.group("Running");
     o.add("cache", &generate.cache, "keep keys and values of earlier tokens (never changes the text)");
-    o.add("prefill_chunk", &generate.prefill_chunk, "prompt tokens a pass (0: all; never changes the text)", {.min = 0});
+    o.add("prefill_chunk", &generate.prefill_chunk, "prompt tokens a pass (0: all; never changes the text)",
+          {.min = 0});
     o.add("threads", &threads, "cores to use (0: all)", {.min = 0, .max = 1024});
     o.add("quiet", &quiet, "no summary at the end");
     o.add("json", &json, "print texts and counts as JSON");
@@ -66,10 +69,14 @@ std::vector<std::string> prompts_of(const GenerateRequest& r, const Io& io) {
 
 const char* finish_name(Finish f) {
   switch (f) {
-    case Finish::length: return "length";
-    case Finish::stop: return "stop";
-    case Finish::context: return "context";
-    case Finish::cancelled: return "cancelled";
+    case Finish::length:
+      return "length";
+    case Finish::stop:
+      return "stop";
+    case Finish::context:
+      return "context";
+    case Finish::cancelled:
+      return "cancelled";
   }
   return "";
 }
@@ -77,8 +84,12 @@ const char* finish_name(Finish f) {
 void print_json(const std::vector<std::string>& prompts, const std::vector<Generated>& out, Io& io) {
   nlohmann::json all = nlohmann::json::array();
   for (size_t i = 0; i < out.size(); ++i)
-    all.push_back({{"prompt", prompts[i]}, {"text", out[i].text}, {"ids", out[i].ids}, {"finish", finish_name(out[i].finish)},
-                   {"prompt_tokens", out[i].prompt_tokens}, {"prompt_seconds", out[i].prompt_seconds},
+    all.push_back({{"prompt", prompts[i]},
+                   {"text", out[i].text},
+                   {"ids", out[i].ids},
+                   {"finish", finish_name(out[i].finish)},
+                   {"prompt_tokens", out[i].prompt_tokens},
+                   {"prompt_seconds", out[i].prompt_seconds},
                    {"generation_seconds", out[i].generation_seconds}});
   io.print(dump_json(all) + "\n");
 }
@@ -92,22 +103,26 @@ void summarise(const std::vector<Generated>& out, Io& io) {
     prompt_seconds = std::max(prompt_seconds, g.prompt_seconds), seconds = std::max(seconds, g.generation_seconds);
     context = context || g.finish == Finish::context;
   }
-  if (context) io.note("note: the model's learned positions ended here; train with a larger --context for longer texts");
+  if (context)
+    io.note("note: the model's learned positions ended here; train with a larger --context for longer texts");
   auto rate = [](int64_t n, double s) { return s > 0 ? short_count(static_cast<double>(n) / s) : std::string("-"); };
-  io.note(fmt::format("prompt {} tokens, {} tok/s; generated {} tokens, {} tok/s", prompt, rate(prompt, prompt_seconds), made,
-                      rate(made, seconds)));
+  io.note(fmt::format("prompt {} tokens, {} tok/s; generated {} tokens, {} tok/s", prompt, rate(prompt, prompt_seconds),
+                      made, rate(made, seconds)));
 }
 
 int run_generate(std::span<const std::string> args, Io& io) {
   GenerateRequest r;
   Options o = r.options();
   auto rest = o.parse_args(args);
-  BARY_CHECK(rest.size() == 1, "generate: one model writes, {} came; name the folder of a run or checkpoint", rest.size());
+  BARY_CHECK(rest.size() == 1, "generate: one model writes, {} came; name the folder of a run or checkpoint",
+             rest.size());
   check_sampler(r.generate.sampler);
   set_threads(static_cast<int>(r.threads));
   LoadedModel m = load_model(rest[0]);
-  BARY_CHECK(m.tokenizer.has_value(), "generate: {} has no tokenizer.json, so its tokens cannot be turned into text; train with a text "
-             "or a tokenizer", m.folder.string());
+  BARY_CHECK(m.tokenizer.has_value(),
+             "generate: {} has no tokenizer.json, so its tokens cannot be turned into text; train with a text "
+             "or a tokenizer",
+             m.folder.string());
   const auto prompts = prompts_of(r, io);
   if (!r.stop.empty()) r.generate.stop = {r.stop};
   r.generate.stop_token = m.tokenizer->start_token();
@@ -132,7 +147,8 @@ int run_generate(std::span<const std::string> args, Io& io) {
     begin();
     io.print("\n");
   } else {
-    for (size_t i = 0; i < out.size(); ++i) io.print(fmt::format("{}{}\n{}\n", prompts[i], out[i].text, i + 1 < out.size() ? "---" : ""));
+    for (size_t i = 0; i < out.size(); ++i)
+      io.print(fmt::format("{}{}\n{}\n", prompts[i], out[i].text, i + 1 < out.size() ? "---" : ""));
   }
   if (!r.quiet && !r.json) summarise(out, io);
   for (const Generated& g : out)

@@ -35,7 +35,8 @@ void print_table(const ModelConfig& c, const std::string& name, Io& io) {
   bool blocks_shown = c.n_layer == 0;
   for (const CountRow& row : n.rows) {
     if (!row.per_block && !blocks_shown && row.part != "token embedding" && row.part != "position embedding") {
-      add(fmt::format("{} blocks", c.n_layer), fmt::format("{} x {}", c.n_layer, grouped(n.block)), n.block * c.n_layer);
+      add(fmt::format("{} blocks", c.n_layer), fmt::format("{} x {}", c.n_layer, grouped(n.block)),
+          n.block * c.n_layer);
       blocks_shown = true;
     }
     if (row.per_block) {
@@ -44,21 +45,23 @@ void print_table(const ModelConfig& c, const std::string& name, Io& io) {
       add(row.part, row.formula, row.count);
     }
   }
-  if (!blocks_shown) add(fmt::format("{} blocks", c.n_layer), fmt::format("{} x {}", c.n_layer, grouped(n.block)), n.block * c.n_layer);
+  if (!blocks_shown)
+    add(fmt::format("{} blocks", c.n_layer), fmt::format("{} x {}", c.n_layer, grouped(n.block)), n.block * c.n_layer);
   table.rule();
   table.row({"total", c.tie_embeddings ? "head tied to the token embedding" : "", grouped(n.total), "100.0%"});
-  io.print(fmt::format("{}: C {} (width), V {} (vocabulary), P {} (positions), F {} (MLP width), {} heads of {}\n\n", name, c.n_embd,
-                       grouped(c.vocab_size), c.positions(), c.mlp_width(), c.n_head, c.head_width()));
+  io.print(fmt::format("{}: C {} (width), V {} (vocabulary), P {} (positions), F {} (MLP width), {} heads of {}\n\n",
+                       name, c.n_embd, grouped(c.vocab_size), c.positions(), c.mlp_width(), c.n_head, c.head_width()));
   io.print(table.text());
   const FlopCount f = count_flops(c, c.block_size);
   const double T = static_cast<double>(c.block_size);
-  io.print(fmt::format("\nforward {} FLOP a token, training {}, over a window of {}\n", short_count(f.forward / T), short_count(f.training / T),
-                       c.block_size));
+  io.print(fmt::format("\nforward {} FLOP a token, training {}, over a window of {}\n", short_count(f.forward / T),
+                       short_count(f.training / T), c.block_size));
   MemoryForecast m = forecast_memory(c, threads(), gradient_buffers(64, n.total, threads()));
-  io.print(fmt::format("weights {}; training about {} on {} threads (optimiser {}, gradients {}, packed weights {}, activations {})\n",
-                       bytes_text(static_cast<int64_t>(m.weights)), bytes_text(static_cast<int64_t>(m.total())), threads(),
-                       bytes_text(static_cast<int64_t>(m.optimizer)), bytes_text(static_cast<int64_t>(m.gradients)),
-                       bytes_text(static_cast<int64_t>(m.packed)), bytes_text(static_cast<int64_t>(m.activations))));
+  io.print(fmt::format(
+      "weights {}; training about {} on {} threads (optimiser {}, gradients {}, packed weights {}, activations {})\n",
+      bytes_text(static_cast<int64_t>(m.weights)), bytes_text(static_cast<int64_t>(m.total())), threads(),
+      bytes_text(static_cast<int64_t>(m.optimizer)), bytes_text(static_cast<int64_t>(m.gradients)),
+      bytes_text(static_cast<int64_t>(m.packed)), bytes_text(static_cast<int64_t>(m.activations))));
 }
 
 int run_params(std::span<const std::string> args, Io& io) {
@@ -67,7 +70,8 @@ int run_params(std::span<const std::string> args, Io& io) {
   {  // the name first, so that the flags change its settings
     ParamsRequest probe;
     auto rest = probe.options().parse_args(args);
-    BARY_CHECK(rest.size() <= 1, "params: one model is counted, {} came; name a preset or the folder of a run", rest.size());
+    BARY_CHECK(rest.size() <= 1, "params: one model is counted, {} came; name a preset or the folder of a run",
+               rest.size());
     if (!rest.empty()) {
       name = rest[0];
       std::error_code ignored;
@@ -82,8 +86,14 @@ int run_params(std::span<const std::string> args, Io& io) {
   for (const CountRow& row : n.rows)
     parts.push_back({{"part", row.part}, {"formula", row.formula}, {"count", row.count}, {"per_block", row.per_block}});
   const FlopCount f = count_flops(r.model, r.model.block_size);
-  io.print(dump_json({{"model", name}, {"parameters", n.total}, {"block", n.block}, {"embeddings", n.embeddings}, {"parts", parts},
-                      {"forward_flop_per_window", f.forward}, {"training_flop_per_window", f.training}}) + "\n");
+  io.print(dump_json({{"model", name},
+                      {"parameters", n.total},
+                      {"block", n.block},
+                      {"embeddings", n.embeddings},
+                      {"parts", parts},
+                      {"forward_flop_per_window", f.forward},
+                      {"training_flop_per_window", f.training}}) +
+           "\n");
   return kExitOk;
 }
 

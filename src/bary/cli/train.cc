@@ -37,7 +37,12 @@ Start prepare(TrainRequest& r, Io& io) {
     from = load_model(resume ? find_checkpoint(r.train.out_dir, false) : std::filesystem::path(r.train.init_from));
     given = from->tokenizer;
   }
-  DataOptions d{r.train.dataset, r.train.corpus, r.train.tokenizer, r.train.ties, r.model.vocab_size, r.train.val_fraction,
+  DataOptions d{r.train.dataset,
+                r.train.corpus,
+                r.train.tokenizer,
+                r.train.ties,
+                r.model.vocab_size,
+                r.train.val_fraction,
                 [&](const std::string& line) { io.note(line); }};
   if (from && !given) d.vocab_size = from->model->config().vocab_size;
   Start s;
@@ -65,29 +70,38 @@ void announce(const TrainRequest& r, const Start& s, Peaks peaks, Io& io) {
   io.note(fmt::format("text    {} ({}), {} tokens to learn from, {} held out, vocabulary {}", s.data.name,
                       s.data.bytes ? bytes_text(s.data.bytes) : "token files", grouped(s.data.train.size()),
                       grouped(s.data.val.size()), grouped(c.vocab_size)));
-  io.note(fmt::format("model   {} block{}, width {}, {} heads of {}, window {}: {} parameters ({} of them embeddings)", c.n_layer, c.n_layer == 1 ? "" : "s",
-                      c.n_embd, c.n_head, c.head_width(), c.block_size, grouped(n.total), grouped(n.embeddings)));
+  io.note(fmt::format("model   {} block{}, width {}, {} heads of {}, window {}: {} parameters ({} of them embeddings)",
+                      c.n_layer, c.n_layer == 1 ? "" : "s", c.n_embd, c.n_head, c.head_width(), c.block_size,
+                      grouped(n.total), grouped(n.embeddings)));
   int64_t decayed = 0, other = 0;
   for (const Parameter& p : s.model->parameters().list())
     (decays(r.train.adamw.decay, p.role) ? decayed : other) += p.shape.volume();
-  io.note(fmt::format("AdamW   learning rate {}, weight decay {} on {} numbers, none on {}; seed {}", r.train.schedule.learning_rate,
-                      r.train.adamw.weight_decay, grouped(decayed), grouped(other), r.train.seed));
+  io.note(fmt::format("AdamW   learning rate {}, weight decay {} on {} numbers, none on {}; seed {}",
+                      r.train.schedule.learning_rate, r.train.adamw.weight_decay, grouped(decayed), grouped(other),
+                      r.train.seed));
   const double flops = count_flops(c, c.block_size).training * static_cast<double>(r.train.sequences());
   const double rate = 0.65 * peaks.tile * 1e9;  // what a whole step usually reaches of the register tile's rate
   const int64_t groups = gradient_buffers(r.train.sequences(), n.total, threads());
-  io.note(fmt::format("cost    {} tokens and {:.1f} GFLOP a step, {} steps; forecast: about {} and {} of memory ({}, {} threads, {:.0f} "
-                      "GFLOP/s peak)",
-                      grouped(r.train.sequences() * c.block_size), flops / 1e9, grouped(r.train.max_iters),
-                      duration_text(flops * static_cast<double>(r.train.max_iters) / rate),
-                      bytes_text(static_cast<int64_t>(forecast_memory(c, threads(), groups).total()) + s.data.train.size() * 4 + (30 << 20)),
-                      kernel::active_isa(), threads(), peaks.fma));
+  io.note(
+      fmt::format("cost    {} tokens and {:.1f} GFLOP a step, {} steps; forecast: about {} and {} of memory ({}, {} "
+                  "threads, {:.0f} "
+                  "GFLOP/s peak)",
+                  grouped(r.train.sequences() * c.block_size), flops / 1e9, grouped(r.train.max_iters),
+                  duration_text(flops * static_cast<double>(r.train.max_iters) / rate),
+                  bytes_text(static_cast<int64_t>(forecast_memory(c, threads(), groups).total()) +
+                             s.data.train.size() * 4 + (30 << 20)),
+                  kernel::active_isa(), threads(), peaks.fma));
 }
 
 // What the loop tells, on the terminal.
 class Screen {
  public:
   Screen(const TrainRequest& r, const Start& s, Peaks peaks, Io& io)
-      : r_(r), s_(s), peaks_(peaks), io_(io), view_(io.err_is_terminal, io.columns, io.unicode, std::max<int64_t>(r.train.max_iters / 20, 1)) {}
+      : r_(r),
+        s_(s),
+        peaks_(peaks),
+        io_(io),
+        view_(io.err_is_terminal, io.columns, io.unicode, std::max<int64_t>(r.train.max_iters / 20, 1)) {}
 
   TrainHooks hooks(const std::atomic<bool>* stop) {
     TrainHooks h;
@@ -152,26 +166,36 @@ class Screen {
 };
 
 nlohmann::json summary(const TrainRequest& r, const TrainResult& t) {
-  return {{"out_dir", r.train.out_dir}, {"steps", t.steps}, {"interrupted", t.interrupted}, {"seconds", t.seconds},
-          {"train_loss", t.train.loss()}, {"train_perplexity", t.train.perplexity()}, {"val_loss", t.val.loss()},
-          {"val_perplexity", t.val.perplexity()}, {"val_bits_per_byte", t.val.bits_per_byte()},
-          {"best_val_loss", t.best_val_loss}, {"best_step", t.best_step}, {"weights_sha256", t.weights_sha256},
+  return {{"out_dir", r.train.out_dir},
+          {"steps", t.steps},
+          {"interrupted", t.interrupted},
+          {"seconds", t.seconds},
+          {"train_loss", t.train.loss()},
+          {"train_perplexity", t.train.perplexity()},
+          {"val_loss", t.val.loss()},
+          {"val_perplexity", t.val.perplexity()},
+          {"val_bits_per_byte", t.val.bits_per_byte()},
+          {"best_val_loss", t.best_val_loss},
+          {"best_step", t.best_step},
+          {"weights_sha256", t.weights_sha256},
           {"tokens_per_second", t.seconds > 0 ? static_cast<double>(t.tokens) / t.seconds : 0}};
 }
 
 void report(const TrainRequest& r, const TrainResult& t, Io& io) {
   if (r.json) return io.print(dump_json(summary(r, t)) + "\n");
   if (t.interrupted) {
-    io.print(fmt::format("stopped after {} updates and saved; go on with: bary train --init_from resume --out_dir {}\n", grouped(t.steps),
-                         r.train.out_dir));
+    io.print(fmt::format("stopped after {} updates and saved; go on with: bary train --init_from resume --out_dir {}\n",
+                         grouped(t.steps), r.train.out_dir));
     return;
   }
   if (t.val.tokens)
-    io.print(fmt::format("held-out perplexity {:.2f} (train {:.2f}), {:.3f} bits per byte\n", t.val.perplexity(), t.train.perplexity(),
-                         t.val.bits_per_byte()));
+    io.print(fmt::format("held-out perplexity {:.2f} (train {:.2f}), {:.3f} bits per byte\n", t.val.perplexity(),
+                         t.train.perplexity(), t.val.bits_per_byte()));
   io.print(fmt::format("{} updates in {}, {} tokens/s; weights {}\n", grouped(t.steps), duration_text(t.seconds),
-                       short_count(t.seconds > 0 ? static_cast<double>(t.tokens) / t.seconds : 0), t.weights_sha256.substr(0, 16)));
-  io.print(fmt::format("written to {}; let it write: bary generate {} --prompt \"...\"\n", r.train.out_dir, r.train.out_dir));
+                       short_count(t.seconds > 0 ? static_cast<double>(t.tokens) / t.seconds : 0),
+                       t.weights_sha256.substr(0, 16)));
+  io.print(fmt::format("written to {}; let it write: bary generate {} --prompt \"...\"\n", r.train.out_dir,
+                       r.train.out_dir));
 }
 
 int run_train(std::span<const std::string> args, Io& io) {

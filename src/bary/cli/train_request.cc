@@ -14,7 +14,8 @@ namespace bary {
 Options TrainRequest::options() {
   Options o("train");
   o.add("config", &config_file, "TOML file with any of these keys", {.value_name = "FILE"});
-  o.add("model", &preset, "named settings to begin with: chapter, token, head, heads, two-blocks, gpt2, ...", {.value_name = "NAME"});
+  o.add("model", &preset, "named settings to begin with: chapter, token, head, heads, two-blocks, gpt2, ...",
+        {.value_name = "NAME"});
   train.describe(o);
   model.describe(o);
   o.group("Output");
@@ -46,9 +47,10 @@ std::string early(std::span<const std::string> args, const std::string& key) {
 
 // Keys that decide the shape of a model or the text of a run: a resumed run keeps them.
 bool fixed_by_the_run(const std::string& key) {
-  for (const char* k : {"n_layer", "n_head", "n_embd", "vocab_size", "block_size", "context", "d_head", "n_kv_head", "mlp_ratio",
-                        "pos", "norm", "norm_kind", "mlp", "mixer", "mask", "window", "scale", "residual", "attn_proj",
-                        "qkv_bias", "bias", "head_bias", "tie_embeddings", "tokenizer", "ties"})
+  for (const char* k : {"n_layer",   "n_head",         "n_embd",    "vocab_size", "block_size", "context",  "d_head",
+                        "n_kv_head", "mlp_ratio",      "pos",       "norm",       "norm_kind",  "mlp",      "mixer",
+                        "mask",      "window",         "scale",     "residual",   "attn_proj",  "qkv_bias", "bias",
+                        "head_bias", "tie_embeddings", "tokenizer", "ties"})
     if (key == k) return true;
   return false;
 }
@@ -71,20 +73,24 @@ TrainRequest parse_train_request(std::span<const std::string> args, std::vector<
   if (resume) {
     const std::string path = r.train.out_dir + "/run.json";
     nlohmann::json record = parse_json(read_file(path), path);
-    BARY_CHECK(record.is_object() && record.contains("options"), "{}: not the record of a run; give the out_dir of one", path);
+    BARY_CHECK(record.is_object() && record.contains("options"), "{}: not the record of a run; give the out_dir of one",
+               path);
     before = record["options"];
     first.from_json(before, path);
   }
   if (std::string file = early(args, "config"); !file.empty()) first.parse_toml(file);
   auto rest = first.parse_args(args);
-  BARY_CHECK(rest.size() <= 1, "train: one text is learned from, {} came ({}, {}, ...); name a file, a folder or a text", rest.size(),
+  BARY_CHECK(rest.size() <= 1,
+             "train: one text is learned from, {} came ({}, {}, ...); name a file, a folder or a text", rest.size(),
              rest[0], rest[1]);
   if (!rest.empty()) first.set("dataset", rest[0]);
   if (resume) {
     for (const OptionChange& c : first.differences(before)) {
       if (c.name == "init_from" || c.name == "out_dir" || c.name == "json" || c.name == "config") continue;
-      BARY_CHECK(!fixed_by_the_run(c.name), "train: {} was {} in this run and is {} now; a resumed run keeps its shape, start from "
-                 "its weights with --init_from {}/last instead", c.name, c.before, c.after, r.train.out_dir);
+      BARY_CHECK(!fixed_by_the_run(c.name),
+                 "train: {} was {} in this run and is {} now; a resumed run keeps its shape, start from "
+                 "its weights with --init_from {}/last instead",
+                 c.name, c.before, c.after, r.train.out_dir);
       changes.push_back(fmt::format("{}: {} -> {}", c.name, c.before, c.after));
     }
   }

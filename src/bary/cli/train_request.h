@@ -16,7 +16,7 @@ struct TrainRequest {
   std::string config_file, preset;
   bool json = false;
 
-  Options options();  // describes this very object
+  Options options();        // describes this very object
   nlohmann::json record();  // run.json: every key, versions, machine
 };
 

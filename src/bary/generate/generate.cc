@@ -61,7 +61,8 @@ std::vector<int32_t> prompt_ids(const Tokenizer& tokenizer, const std::string& p
   auto ids = tokenizer.encode(prompt, SpecialPolicy::as_text());
   if (ids.empty()) {
     auto start = tokenizer.start_token();
-    BARY_CHECK(start.has_value(), "generate: the prompt is empty and this tokenizer has no start token; give a prompt of at least "
+    BARY_CHECK(start.has_value(),
+               "generate: the prompt is empty and this tokenizer has no start token; give a prompt of at least "
                "one character, for example a line break");
     ids.push_back(*start);
   }
@@ -124,7 +125,15 @@ Generated run_one(const Job& job, size_t index, std::vector<int32_t> ids) {
     std::span<const int32_t> next(ids);
     logits = next_logits(job.model, cache ? next.last(1) : next, cache ? &*cache : nullptr, 0);
   }
-  if (!stops.stopped) say(stops.push(decoder.flush()) + stops.flush());
+  if (!stops.stopped) {
+    std::string rest = stops.push(decoder.flush());
+    if (stops.stopped) {
+      out.finish = Finish::stop;
+    } else {
+      rest += stops.flush();
+    }
+    say(rest);
+  }
   out.generation_seconds = watch.seconds();
   return out;
 }
@@ -135,8 +144,10 @@ std::vector<Generated> generate(Decoder& model, const Tokenizer& tokenizer, cons
                                 const GenerateOptions& o) {
   check_sampler(o.sampler);
   BARY_CHECK(o.max_new_tokens >= 0, "max_new_tokens: got {}, expected 0 or more", o.max_new_tokens);
-  BARY_CHECK(tokenizer.vocab_size() <= model.config().vocab_size, "generate: the tokenizer has {} tokens, the model {}; do they "
-             "belong together?", tokenizer.vocab_size(), model.config().vocab_size);
+  BARY_CHECK(tokenizer.vocab_size() <= model.config().vocab_size,
+             "generate: the tokenizer has {} tokens, the model {}; do they "
+             "belong together?",
+             tokenizer.vocab_size(), model.config().vocab_size);
   std::vector<std::vector<int32_t>> ids;
   for (const std::string& p : prompts) {
     ids.push_back(prompt_ids(tokenizer, p));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text from a model: one token a pass, earlier positions kept in a cache that changes the cost and not one bit. Several
-// prompts run side by side; each is named by its index in the random streams, so its text does not depend on the others.
+// prompts run side by side; each is named by its index in the random streams, so its text does not depend on the
+// others.
 #pragma once
 #include <functional>
 #include <optional>
@@ -17,13 +18,13 @@ struct GenerateOptions {
   int64_t max_new_tokens = 200;
   SamplerOptions sampler;
   uint64_t seed = 1337;
-  std::vector<std::string> stop;        // the text ends before the first of these
-  std::optional<int32_t> stop_token;    // and at this token
-  int64_t prefill_chunk = 0;            // prompt tokens a pass; 0 = all at once
-  bool cache = true;                    // off: the whole text again for each token (the same bits, slower)
+  std::vector<std::string> stop;      // the text ends before the first of these
+  std::optional<int32_t> stop_token;  // and at this token
+  int64_t prefill_chunk = 0;          // prompt tokens a pass; 0 = all at once
+  bool cache = true;                  // off: the whole text again for each token (the same bits, slower)
   // Text as it becomes certain: whole characters, and nothing that may become a stop string. Calls do not overlap.
   std::function<void(size_t prompt, const std::string& text)> on_text;
-  std::function<bool()> cancelled;      // asked between tokens
+  std::function<bool()> cancelled;  // asked between tokens
 };
 
 enum class Finish { length, stop, context, cancelled };
@@ -36,8 +37,8 @@ struct Generated {
   double prompt_seconds = 0, generation_seconds = 0;
 };
 
-// An empty prompt becomes the tokenizer's start token; without one it is an Error, as is a prompt longer than a table of
-// learned positions. Generation that reaches the end of that table stops with Finish::context.
+// An empty prompt becomes the tokenizer's start token; without one it is an Error, as is a prompt longer than a table
+// of learned positions. Generation that reaches the end of that table stops with Finish::context.
 std::vector<Generated> generate(Decoder& model, const Tokenizer& tokenizer, const std::vector<std::string>& prompts,
                                 const GenerateOptions& options);
 

@@ -12,13 +12,17 @@
 namespace bary {
 
 void check_sampler(const SamplerOptions& o) {
-  BARY_CHECK(o.temperature >= 0 && std::isfinite(o.temperature), "temperature: got {}, expected 0 (always the most likely token) or "
-             "more; 1 leaves the model's probabilities as they are", o.temperature);
+  BARY_CHECK(o.temperature >= 0 && std::isfinite(o.temperature),
+             "temperature: got {}, expected 0 (always the most likely token) or "
+             "more; 1 leaves the model's probabilities as they are",
+             o.temperature);
   BARY_CHECK(o.top_k >= 0, "top_k: got {}, expected 0 (off) or more", o.top_k);
   BARY_CHECK(o.top_p >= 0 && o.top_p <= 1, "top_p: got {}, expected a probability in [0, 1]; 1 is off", o.top_p);
   BARY_CHECK(o.min_p >= 0 && o.min_p <= 1, "min_p: got {}, expected a share in [0, 1]; 0 is off", o.min_p);
-  BARY_CHECK(o.repetition_penalty > 0 && std::isfinite(o.repetition_penalty), "repetition_penalty: got {}, expected more than 0; 1 "
-             "is off", o.repetition_penalty);
+  BARY_CHECK(o.repetition_penalty > 0 && std::isfinite(o.repetition_penalty),
+             "repetition_penalty: got {}, expected more than 0; 1 "
+             "is off",
+             o.repetition_penalty);
 }
 
 namespace {
@@ -33,8 +37,10 @@ bool before(const Candidate& a, const Candidate& b) { return a.logit != b.logit 
 std::vector<Candidate> candidates(std::span<const float> logits, std::span<const int32_t> history, double penalty) {
   std::vector<Candidate> c(logits.size());
   for (size_t i = 0; i < logits.size(); ++i) {
-    BARY_CHECK(!std::isnan(logits[i]), ErrorKind::numeric, "generate: the logit of token {} is not a number; the model's weights "
-               "are damaged or its training diverged", i);
+    BARY_CHECK(!std::isnan(logits[i]), ErrorKind::numeric,
+               "generate: the logit of token {} is not a number; the model's weights "
+               "are damaged or its training diverged",
+               i);
     c[i] = {static_cast<int32_t>(i), logits[i]};
   }
   if (penalty == 1) return c;

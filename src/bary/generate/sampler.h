@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From logits to a token. In this order: repetition penalty (Keskar et al. 2019), temperature, top-k (Fan et al. 2018),
-// top-p (Holtzman et al. 2020), min-p (Nguyen et al. 2024), one draw. Sums run in double over tokens sorted by logit, ties
-// by id, so the same seed gives the same text everywhere.
+// top-p (Holtzman et al. 2020), min-p (Nguyen et al. 2024), one draw. Sums run in double over tokens sorted by logit,
+// ties by id, so the same seed gives the same text everywhere.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -11,10 +11,10 @@
 namespace bary {
 
 struct SamplerOptions {
-  double temperature = 1;         // 0: the most likely token, ties to the lowest id
-  int64_t top_k = 0;              // 0: off; more than the vocabulary: all
-  double top_p = 1;               // keep the most likely tokens until their sum reaches p, the crossing one included; 0: one
-  double min_p = 0;               // drop tokens below min_p times the most likely one
+  double temperature = 1;  // 0: the most likely token, ties to the lowest id
+  int64_t top_k = 0;       // 0: off; more than the vocabulary: all
+  double top_p = 1;        // keep the most likely tokens until their sum reaches p, the crossing one included; 0: one
+  double min_p = 0;        // drop tokens below min_p times the most likely one
   double repetition_penalty = 1;  // logits of tokens already there: divided if positive, multiplied if negative
 };
 void check_sampler(const SamplerOptions& o);  // refuses what makes no sense, naming the option

@@ -25,7 +25,8 @@ std::vector<float> activated(Activation act, const Matrix& x, bool derivative = 
   return out;
 }
 
-// What rounding allows at x, in units of eps: the errors of u in e^-u grow with u, and everything is a product with that.
+// What rounding allows at x, in units of eps: the errors of u in e^-u grow with u, and everything is a product with
+// that.
 struct Allowed {
   double value, slope;
 };
@@ -35,7 +36,8 @@ Allowed allowed(Activation act, double x) {
   const double tiny = 1e-36 / kEps;  // where the exponential has run out of floats
   switch (act) {
     case Activation::none:
-    case Activation::relu: return {0, 0};
+    case Activation::relu:
+      return {0, 0};
     case Activation::gelu: {
       double density = std::exp(-x * x / 2) * 0.4, p = std::fabs(r.value / (x == 0 ? 1 : x));
       return {(4 + x * x) * std::fabs(r.value) + tiny, (4 + x * x) * (p + std::fabs(x) * density) + 1 + tiny};
@@ -75,8 +77,10 @@ TEST(Activation, AgreesWithDouble) {
       const auto want = reference::activate(act, v);
       const Allowed a = allowed(act, v);
       const float value = got[i], slope = got[i + points.size()];
-      ASSERT_TRUE(std::fabs(value - want.value) <= kEps * a.value) << name(act) << "(" << v << ") = " << value << ", " << want.value;
-      ASSERT_TRUE(std::fabs(slope - want.slope) <= kEps * a.slope) << name(act) << "'(" << v << ") = " << slope << ", " << want.slope;
+      ASSERT_TRUE(std::fabs(value - want.value) <= kEps * a.value)
+          << name(act) << "(" << v << ") = " << value << ", " << want.value;
+      ASSERT_TRUE(std::fabs(slope - want.slope) <= kEps * a.slope)
+          << name(act) << "'(" << v << ") = " << slope << ", " << want.slope;
     }
   }
 }

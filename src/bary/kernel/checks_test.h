@@ -20,6 +20,17 @@
 namespace bary::kernel {
 
 constexpr double kEps = FLT_EPSILON;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define BARY_SLOW_BUILD true
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define BARY_SLOW_BUILD true
+#endif
+#endif
+#ifndef BARY_SLOW_BUILD
+#define BARY_SLOW_BUILD false
+#endif
+constexpr bool kSlowBuild = BARY_SLOW_BUILD;  // instrumented kernels take ten times as long: fewer sizes
 // Around every border that a kernel has: a vector, a panel of one vector, a panel of four.
 inline const std::vector<int64_t> kSizes{1, 3, 15, 16, 17, 31, 63, 64, 65, 127, 130};
 
@@ -35,7 +46,8 @@ class Matrix {
     data_ = reinterpret_cast<float*>(map_ + size_ - page - bytes);
     for (int64_t i = 0; i < floats(); ++i) std::memcpy(data_ + i, &kUntouched, 4);
   }
-  Matrix(Matrix&& o) noexcept : rows_(o.rows_), n_(o.n_), ld_(o.ld_), size_(o.size_), map_(std::exchange(o.map_, nullptr)), data_(o.data_) {}
+  Matrix(Matrix&& o) noexcept
+      : rows_(o.rows_), n_(o.n_), ld_(o.ld_), size_(o.size_), map_(std::exchange(o.map_, nullptr)), data_(o.data_) {}
   ~Matrix() {
     if (map_) munmap(map_, size_);
   }
@@ -148,6 +160,8 @@ std::vector<float> on_every_isa(const std::string& what, F f) {
   return first;
 }
 
-inline void append(std::vector<float>& to, const std::vector<float>& more) { to.insert(to.end(), more.begin(), more.end()); }
+inline void append(std::vector<float>& to, const std::vector<float>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
 
 }  // namespace bary::kernel

@@ -47,9 +47,9 @@ TEST(Dropout, WhereItStandsDecidesAndNothingElse) {
 // Every part of the name matters: two masks that differ in one of them agree on half the places.
 TEST(Dropout, EveryPartOfTheNameGivesAnotherMask) {
   std::vector<uint32_t> keys{
-      dropout_row_key(site(0.5f), 7, 1, 9),      dropout_row_key(site(0.5f), 8, 1, 9),
-      dropout_row_key(site(0.5f), 7, 2, 9),      dropout_row_key(site(0.5f), 7, 1, 10),
-      dropout_row_key(site(0.5f, 4), 7, 1, 9),   dropout_row_key(site(0.5f, 3, 2), 7, 1, 9),
+      dropout_row_key(site(0.5f), 7, 1, 9),          dropout_row_key(site(0.5f), 8, 1, 9),
+      dropout_row_key(site(0.5f), 7, 2, 9),          dropout_row_key(site(0.5f), 7, 1, 10),
+      dropout_row_key(site(0.5f, 4), 7, 1, 9),       dropout_row_key(site(0.5f, 3, 2), 7, 1, 9),
       dropout_row_key(site(0.5f), 7ull << 32, 1, 9), dropout_row_key(site(0.5f, 3ull << 32), 7, 1, 9)};
   DropoutSite other = site(0.5f);
   other.site = 5;

@@ -138,7 +138,8 @@ TEST(Gemm, ActivationAndItsDerivative) {
   for (int64_t n : {1, 17, 64, 130}) {
     Matrix a = random_matrix(m, k, k, 1), w = random_matrix(n, k, k, 2), bias = random_matrix(1, n, n, 3);
     std::vector<float> x = chains(a, w);
-    for (Activation act : {Activation::none, Activation::gelu, Activation::gelu_tanh, Activation::relu, Activation::silu}) {
+    for (Activation act :
+         {Activation::none, Activation::gelu, Activation::gelu_tanh, Activation::relu, Activation::silu}) {
       for (bool derivative : {false, true}) {
         std::vector<float> got = on_every_isa("activation", [&] {
           Matrix p = packed_of(w), c(m, n, n + 3), d(m, n, n + 1);
@@ -158,7 +159,8 @@ TEST(Gemm, ActivationAndItsDerivative) {
           want[i] = r.value;
           if (derivative) want[i + x.size()] = r.slope;
         }
-        expect_close(got, want, 8 * kEps * std::max(1.0, largest(want)), "act " + std::to_string(static_cast<int>(act)));
+        expect_close(got, want, 8 * kEps * std::max(1.0, largest(want)),
+                     "act " + std::to_string(static_cast<int>(act)));
       }
     }
   }

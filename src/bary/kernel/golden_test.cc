@@ -50,7 +50,8 @@ TEST(Golden, Products) {
 
 TEST(Golden, NormsLossAndOptimizer) {
   expect_hash("norms", "7a86c6f8bf10a1fb", [] {
-    Matrix x = random_matrix(5, 77, 77, 1, 2, 1), w = random_matrix(1, 77, 77, 2), b = random_matrix(1, 77, 77, 3), y(5, 77);
+    Matrix x = random_matrix(5, 77, 77, 1, 2, 1), w = random_matrix(1, 77, 77, 2), b = random_matrix(1, 77, 77, 3),
+           y(5, 77);
     Matrix mean(1, 5), rstd(1, 5), dx(5, 77), dw(1, 77), db(1, 77);
     dw.fill(0);
     db.fill(0);
@@ -91,12 +92,15 @@ TEST(Golden, NormsLossAndOptimizer) {
 std::vector<float> attention_bits(const AttentionHead& h) {
   AttentionCase c(h);
   AttentionRun run(c, h.S <= kKeyBlock);
-  Matrix out(h.T, h.D, c.dout.ld()), panels = panels_of(c.k), values = panels_of(c.v), scratch(1, attention_backward_scratch());
+  Matrix out(h.T, h.D, c.dout.ld()), panels = panels_of(c.k), values = panels_of(c.v),
+                                     scratch(1, attention_backward_scratch());
   out.set([&](int64_t t, int64_t d) { return run.out(t, d); });
   Matrix dq(h.T, h.D), dk(h.S, h.D), dv(h.S, h.D);
   for (Matrix* m : {&dq, &dk, &dv}) m->fill(0);
-  attention_backward(h, {c.q.data(), c.k.data(), c.v.data(), c.q.ld(), c.k.ld(), panels.data(), values.data(), out.data(),
-                         c.dout.data(), c.dout.ld()}, run.kept, {dq.data(), dk.data(), dv.data(), h.D}, scratch.data());
+  attention_backward(h,
+                     {c.q.data(), c.k.data(), c.v.data(), c.q.ld(), c.k.ld(), panels.data(), values.data(), out.data(),
+                      c.dout.data(), c.dout.ld()},
+                     run.kept, {dq.data(), dk.data(), dv.data(), h.D}, scratch.data());
   std::vector<float> all = run.values();
   for (Matrix* m : {&dq, &dk, &dv}) append(all, m->values());
   return all;

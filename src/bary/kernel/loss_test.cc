@@ -65,9 +65,11 @@ TEST(CrossEntropy, LossAndGradientAgainstDouble) {
         }
         std::vector<double> p = reference::softmax(row.data(), n);
         for (int64_t c = 0; weight != 0 && c < n; ++c) {
-          double want = target < 0 ? 0 : static_cast<double>(weight) * (p[static_cast<size_t>(c)] - (c == target ? 1.0 : 0.0));
+          double want =
+              target < 0 ? 0 : static_cast<double>(weight) * (p[static_cast<size_t>(c)] - (c == target ? 1.0 : 0.0));
           float g = got[static_cast<size_t>(r * n + c)];
-          ASSERT_TRUE(std::fabs(g - want) <= 4 * kEps * std::sqrt(n) * std::fabs(static_cast<double>(weight))) << n << " " << r << " " << c;
+          ASSERT_TRUE(std::fabs(g - want) <= 4 * kEps * std::sqrt(n) * std::fabs(static_cast<double>(weight)))
+              << n << " " << r << " " << c;
         }
       }
     }

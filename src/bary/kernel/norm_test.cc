@@ -9,11 +9,22 @@ namespace {
 
 struct Case {
   Case(int64_t rows, int64_t n, double shift)
-      : x(random_matrix(rows, n, n + 3, 1, 1, shift)), weight(random_matrix(1, n, n, 2)), bias(random_matrix(1, n, n, 3)),
-        dy(random_matrix(rows, n, n + 1, 4)), mean(1, rows), rstd(1, rows) {}
+      : x(random_matrix(rows, n, n + 3, 1, 1, shift)),
+        weight(random_matrix(1, n, n, 2)),
+        bias(random_matrix(1, n, n, 3)),
+        dy(random_matrix(rows, n, n + 1, 4)),
+        mean(1, rows),
+        rstd(1, rows) {}
   NormRows rows(bool layer, bool with_bias) {
-    return {x.rows(), x.n(), x.data(), x.ld(), weight.data(), with_bias ? bias.data() : nullptr,
-            layer ? mean.data() : nullptr, rstd.data(), 1e-5f};
+    return {x.rows(),
+            x.n(),
+            x.data(),
+            x.ld(),
+            weight.data(),
+            with_bias ? bias.data() : nullptr,
+            layer ? mean.data() : nullptr,
+            rstd.data(),
+            1e-5f};
   }
   Matrix x, weight, bias, dy, mean, rstd;
 };
@@ -94,7 +105,8 @@ TEST(Norm, ForwardAndBackwardAgainstDouble) {
           ASSERT_EQ(got.size(), want.values.size());
           for (size_t i = 0; i < got.size(); ++i) {
             ASSERT_TRUE(std::fabs(got[i] - want.values[i]) <= want.tolerance[i])
-                << what << " at " << i << ": " << got[i] << ", expected " << want.values[i] << " +- " << want.tolerance[i];
+                << what << " at " << i << ": " << got[i] << ", expected " << want.values[i] << " +- "
+                << want.tolerance[i];
           }
         }
       }

@@ -96,7 +96,9 @@ TEST(SquaredNorm, AgainstDoubleAndNotFinite) {
       got = squared_norm(x.data(), n);
       return std::vector<float>{static_cast<float>(got)};
     });
-    EXPECT_TRUE(std::fabs(got - want) <= 4 * kEps * std::sqrt(n) * want / std::max<double>(1, std::sqrt(n)) + kEps * want) << n;
+    EXPECT_TRUE(std::fabs(got - want) <=
+                4 * kEps * std::sqrt(n) * want / std::max<double>(1, std::sqrt(n)) + kEps * want)
+        << n;
     if (n == 0) continue;
     x(0, n - 1) = NAN;
     EXPECT_TRUE(std::isnan(squared_norm(x.data(), n)));

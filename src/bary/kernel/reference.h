@@ -42,7 +42,8 @@ inline ValueAndSlope activate(Activation act, double x) {
     return ValueAndSlope{x * s, s + x * s * other * du2};
   };
   switch (act) {
-    case Activation::none: return {x, 1};
+    case Activation::none:
+      return {x, 1};
     case Activation::gelu: {
       double p = 0.5 * std::erfc(-x / std::sqrt(2.0)), density = std::exp(-x * x / 2) / std::sqrt(2 * kPi);
       return {x * p, p + x * density};
@@ -51,8 +52,10 @@ inline ValueAndSlope activate(Activation act, double x) {
       double c = 2 * std::sqrt(2 / kPi);
       return with_sigmoid(c * (x + 0.044715 * x * x * x), c * (1 + 3 * 0.044715 * x * x));
     }
-    case Activation::relu: return {std::max(x, 0.0), x > 0 ? 1.0 : 0.0};
-    case Activation::silu: return with_sigmoid(x, 1);
+    case Activation::relu:
+      return {std::max(x, 0.0), x > 0 ? 1.0 : 0.0};
+    case Activation::silu:
+      return with_sigmoid(x, 1);
   }
   return {x, 1};
 }
@@ -126,7 +129,8 @@ inline AttentionResult attention(const AttentionHead& h, const Doubles& q, const
       bool seen = (!h.causal || j <= position) && (h.window == 0 || j > position - h.window);
       double dot = 0;
       for (int64_t d = 0; d < h.D; ++d) dot += q[at(t, d, h.D)] * k[at(j, d, h.D)];
-      double score = static_cast<double>(h.scale) * dot - static_cast<double>(h.slope) * static_cast<double>(position - j);
+      double score =
+          static_cast<double>(h.scale) * dot - static_cast<double>(h.slope) * static_cast<double>(position - j);
       p[j] = seen ? score : -std::numeric_limits<double>::infinity();
     }
     Doubles soft = softmax(p, h.S);
@@ -140,8 +144,8 @@ inline AttentionResult attention(const AttentionHead& h, const Doubles& q, const
 struct AttentionGradients {
   Doubles dq, dk, dv;
 };
-inline AttentionGradients attention_backward(const AttentionHead& h, const Doubles& q, const Doubles& k, const Doubles& v,
-                                             const Doubles& dout) {
+inline AttentionGradients attention_backward(const AttentionHead& h, const Doubles& q, const Doubles& k,
+                                             const Doubles& v, const Doubles& dout) {
   AttentionGradients g{Doubles(q.size(), 0.0), Doubles(k.size(), 0.0), Doubles(v.size(), 0.0)};
   AttentionResult r = attention(h, q, k, v);
   Doubles dp(static_cast<size_t>(h.S));

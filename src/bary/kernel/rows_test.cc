@@ -53,7 +53,8 @@ TEST(PrefixMean, IsTheMeanOfThePrefixInAnyCalls) {
       Matrix sum(1, n), y(T, n, n + 2);
       sum.fill(0);
       for (int64_t t = 0; t < T; t += chunk)
-        prefix_mean(std::min(chunk, T - t), n, t, x.data() + t * x.ld(), x.ld(), sum.data(), y.data() + t * y.ld(), y.ld());
+        prefix_mean(std::min(chunk, T - t), n, t, x.data() + t * x.ld(), x.ld(), sum.data(), y.data() + t * y.ld(),
+                    y.ld());
       EXPECT_TRUE(y.gaps_untouched());
       return y.values();
     };

@@ -31,8 +31,8 @@ float SumLanes(const float* x) { return sum_lanes(load(x)); }
 float MaxLane(const float* x) { return max_lane(load(x)); }
 void Each(const float* a, const float* b, const float* c, float* y) {
   V16 x = load(a), z = load(b), w = load(c);
-  V16 all[12] = {x + z, x - z, x * z, x / z, fma(x, z, w), fnma(x, z, w), max(x, z), min(x, z), abs(x), sqrt(abs(x)),
-                 round(x), select(x < z, x, w)};
+  V16 all[12] = {x + z,     x - z,     x * z,  x / z,        fma(x, z, w), fnma(x, z, w),
+                 max(x, z), min(x, z), abs(x), sqrt(abs(x)), round(x),     select(x < z, x, w)};
   for (int i = 0; i < 12; ++i) store(all[i], y + 16 * i);
 }
 
@@ -154,7 +154,8 @@ TEST(Vec, SumIsTheDocumentedTree) {
 
 // Signed zeros and NaN too: where two sets differ here, some kernel differs on bad input.
 TEST(Vec, EveryOperationOnSpecialValues) {
-  const float special[] = {0, -0.0f, 1, -1, 2.5f, -3.5f, kInf, -kInf, NAN, 1e-42f, -1e-42f, 1e38f, 0.5f, -0.5f, 3, 1e-20f};
+  const float special[] = {0,   -0.0f,  1,       -1,    2.5f, -3.5f, kInf, -kInf,
+                           NAN, 1e-42f, -1e-42f, 1e38f, 0.5f, -0.5f, 3,    1e-20f};
   for (int turn = 0; turn < 16; ++turn) {
     Matrix a(1, 16), b(1, 16), c(1, 16);
     a.set([&](int64_t, int64_t i) { return special[i]; });

@@ -8,29 +8,44 @@
 namespace bary {
 
 void ModelConfig::check() const {
+  const std::pair<const char*, int64_t> sizes[] = {{"vocab_size", vocab_size},
+                                                   {"block_size", block_size},
+                                                   {"n_head", n_head},
+                                                   {"n_embd", n_embd},
+                                                   {"mlp_ratio", mlp_ratio}};
+  for (auto [name, size] : sizes) BARY_CHECK(size >= 1, "{} is {}; it must be at least 1", name, size);
+  BARY_CHECK(n_layer >= 0 && d_head >= 0 && n_kv_head >= 0,
+             "n_layer {}, d_head {} and n_kv_head {} must not be negative", n_layer, d_head, n_kv_head);
   BARY_CHECK(d_head > 0 || n_embd % n_head == 0,
              "n_embd {} is not divisible by n_head {}; choose another n_head, or give the width of a head with d_head",
              n_embd, n_head);
-  BARY_CHECK(n_head % heads_kv() == 0, "n_head {} is not a multiple of n_kv_head {}; choose one that divides it", n_head,
-             heads_kv());
-  BARY_CHECK(pos != Position::rotary || head_width() % 2 == 0,
-             "rotary positions turn pairs of channels, so the width of a head must be even; it is {}; change n_head or d_head",
-             head_width());
+  BARY_CHECK(n_head % heads_kv() == 0, "n_head {} is not a multiple of n_kv_head {}; choose one that divides it",
+             n_head, heads_kv());
+  BARY_CHECK(
+      pos != Position::rotary || head_width() % 2 == 0,
+      "rotary positions turn pairs of channels, so the width of a head must be even; it is {}; change n_head or d_head",
+      head_width());
   BARY_CHECK(mask != Mask::window || window > 0, "mask=window needs window of at least 1, got {}", window);
-  BARY_CHECK(context == 0 || context >= block_size, "context {} is shorter than block_size {}; give at least as much", context,
-             block_size);
+  BARY_CHECK(context == 0 || context >= block_size, "context {} is shorter than block_size {}; give at least as much",
+             context, block_size);
   BARY_CHECK(attn_proj || mixer != Mixer::attention || n_head * head_width() == n_embd,
-             "without an output matrix the heads must make up n_embd: {} x {} is not {}; set attn_proj or d_head", n_head,
-             head_width(), n_embd);
-  BARY_CHECK(pos != Position::alibi || mask != Mask::full, "alibi is defined for causal masks; choose another pos or mask");
+             "without an output matrix the heads must make up n_embd: {} x {} is not {}; set attn_proj or d_head",
+             n_head, head_width(), n_embd);
+  BARY_CHECK(pos != Position::alibi || mask != Mask::full,
+             "alibi is defined for causal masks; choose another pos or mask");
   // Sizes are products of these: a model that could not be addressed is refused before anything is allocated.
   const double most = 1e12;
   BARY_CHECK(static_cast<double>(vocab_size) * static_cast<double>(n_embd) < most &&
                  static_cast<double>(positions()) * static_cast<double>(n_embd) < most &&
                  static_cast<double>(n_embd) * static_cast<double>(n_embd) * static_cast<double>(mlp_ratio) *
-                         static_cast<double>(n_layer + 1) < most,
-             "the model would have more than 10^12 parameters (n_layer {}, n_embd {}, vocab_size {}, context {}); make it smaller",
-             n_layer, n_embd, vocab_size, positions());
+                         static_cast<double>(n_layer + 1) <
+                     most &&
+                 static_cast<double>(n_embd) * static_cast<double>(n_head) * static_cast<double>(head_width()) *
+                         static_cast<double>(n_layer + 1) <
+                     most,
+             "the model would have more than 10^12 parameters (n_layer {}, n_embd {}, n_head {}, d_head {}, vocab_size "
+             "{}, context {}); make it smaller",
+             n_layer, n_embd, n_head, head_width(), vocab_size, positions());
 }
 
 void ModelConfig::describe(Options& o) {
@@ -45,16 +60,31 @@ void ModelConfig::describe(Options& o) {
   o.add("d_head", &d_head, "width of a head (0: n_embd / n_head)", {.min = 0, .max = huge});
   o.add("n_kv_head", &n_kv_head, "key and value heads (0: n_head)", {.min = 0, .max = 65536});
   o.add("mlp_ratio", &mlp_ratio, "width of the MLP over n_embd", {.min = 1, .max = 1024});
-  o.add("pos", &pos, {{"none", Position::none}, {"learned", Position::learned}, {"sinusoidal", Position::sinusoidal},
-                      {"rotary", Position::rotary}, {"alibi", Position::alibi}}, "how positions are told apart");
-  o.add("norm", &norm, {{"pre", NormPlace::pre}, {"post", NormPlace::post}, {"none", NormPlace::none},
-                        {"parallel", NormPlace::parallel}}, "place of the normalisation");
+  o.add("pos", &pos,
+        {{"none", Position::none},
+         {"learned", Position::learned},
+         {"sinusoidal", Position::sinusoidal},
+         {"rotary", Position::rotary},
+         {"alibi", Position::alibi}},
+        "how positions are told apart");
+  o.add("norm", &norm,
+        {{"pre", NormPlace::pre},
+         {"post", NormPlace::post},
+         {"none", NormPlace::none},
+         {"parallel", NormPlace::parallel}},
+        "place of the normalisation");
   o.add("norm_kind", &norm_kind, {{"layer", NormKind::layer}, {"rms", NormKind::rms}}, "LayerNorm or RMSNorm");
-  o.add("mlp", &mlp, {{"none", MlpKind::none}, {"gelu", MlpKind::gelu}, {"gelu_tanh", MlpKind::gelu_tanh},
-                      {"relu", MlpKind::relu}, {"swiglu", MlpKind::swiglu}}, "the per-position network");
+  o.add("mlp", &mlp,
+        {{"none", MlpKind::none},
+         {"gelu", MlpKind::gelu},
+         {"gelu_tanh", MlpKind::gelu_tanh},
+         {"relu", MlpKind::relu},
+         {"swiglu", MlpKind::swiglu}},
+        "the per-position network");
   o.add("mixer", &mixer, {{"attention", Mixer::attention}, {"average", Mixer::average}, {"none", Mixer::none}},
         "what mixes positions");
-  o.add("mask", &mask, {{"causal", Mask::causal}, {"full", Mask::full}, {"window", Mask::window}}, "which keys a query sees");
+  o.add("mask", &mask, {{"causal", Mask::causal}, {"full", Mask::full}, {"window", Mask::window}},
+        "which keys a query sees");
   o.add("window", &window, "keys a query sees with mask=window", {.min = 0, .max = huge});
   o.add("scale", &scale, "divide the scores by sqrt(d_head)");
   o.add("residual", &residual, "add each part to its input instead of replacing it");
@@ -90,7 +120,8 @@ ModelConfig model_config_from_json(const nlohmann::json& j, const std::string& w
   c.describe(o);
   nlohmann::json known = nlohmann::json::object();
   for (const std::string& name : o.names()) {
-    BARY_CHECK(j.contains(name), "{}: the key {} is missing; the file is incomplete, use a checkpoint written by bary", what, name);
+    BARY_CHECK(j.contains(name), "{}: the key {} is missing; the file is incomplete, use a checkpoint written by bary",
+               what, name);
     known[name] = j[name];
   }
   o.from_json(known, what);
@@ -99,8 +130,9 @@ ModelConfig model_config_from_json(const nlohmann::json& j, const std::string& w
 }
 
 std::vector<std::string> preset_names() {
-  return {"gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "chapter", "token", "average", "average-positions", "average-added",
-          "head-replacing", "head", "heads", "heads-mlp", "block", "two-blocks"};
+  return {"gpt2",  "gpt2-medium", "gpt2-large",        "gpt2-xl",       "chapter",
+          "token", "average",     "average-positions", "average-added", "head-replacing",
+          "head",  "heads",       "heads-mlp",         "block",         "two-blocks"};
 }
 
 static ModelConfig gpt2(int64_t layers, int64_t heads, int64_t width) {

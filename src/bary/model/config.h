@@ -44,7 +44,8 @@ nlohmann::json to_json(const ModelConfig& c);  // the config.json of a checkpoin
 ModelConfig model_config_from_json(const nlohmann::json& j, const std::string& what);
 
 // Named settings: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "chapter", and the rungs of the ladder: "token",
-// "average", "average-positions", "average-added", "head-replacing", "head", "heads", "heads-mlp", "block", "two-blocks".
+// "average", "average-positions", "average-added", "head-replacing", "head", "heads", "heads-mlp", "block",
+// "two-blocks".
 std::vector<std::string> preset_names();
 ModelConfig preset(const std::string& name);
 

@@ -22,16 +22,21 @@ void add_block(const ModelConfig& c, ParameterCount& out) {
   };
   if (c.mixer == Mixer::attention) {
     const int64_t q = l.H * l.D, kv = 2 * l.G * l.D;
-    add("attention: queries, keys, values", c.qkv_bias ? "3 C^2 + 3 C" : "3 C^2", (q + kv) * (l.C + (c.qkv_bias ? 1 : 0)));
+    add("attention: queries, keys, values", c.qkv_bias ? "3 C^2 + 3 C" : "3 C^2",
+        (q + kv) * (l.C + (c.qkv_bias ? 1 : 0)));
     if (c.attn_proj) add("attention: output matrix", c.bias ? "C^2 + C" : "C^2", q * l.C + (c.bias ? l.C : 0));
   }
   if (c.mlp != MlpKind::none) {
     const int64_t ups = c.mlp == MlpKind::swiglu ? 2 : 1;
-    add("MLP", c.mlp == MlpKind::swiglu ? "3 C F" : c.bias ? "8 C^2 + 5 C" : "8 C^2",
+    add("MLP",
+        c.mlp == MlpKind::swiglu ? "3 C F"
+        : c.bias                 ? "8 C^2 + 5 C"
+                                 : "8 C^2",
         ups * l.C * l.F + l.F * l.C + (c.bias ? ups * l.F + l.C : 0));
   }
   if (c.norm != NormPlace::none) {
-    int64_t norms = (c.mixer != Mixer::none ? 1 : 0) + (c.mlp != MlpKind::none && c.norm != NormPlace::parallel ? 1 : 0);
+    int64_t norms =
+        (c.mixer != Mixer::none ? 1 : 0) + (c.mlp != MlpKind::none && c.norm != NormPlace::parallel ? 1 : 0);
     add("normalisation", norms == 2 ? "4 C" : "2 C", norms * norm_size(c));
   }
 }
@@ -87,7 +92,8 @@ MemoryForecast forecast_memory(const ModelConfig& c, int64_t threads, int64_t gr
   m.optimizer = 2 * n;
   m.gradients = n * static_cast<double>(gradient_groups + 1);
   m.activations = static_cast<double>(threads) * 4 * T *
-                  (static_cast<double>(c.n_layer) * (width + pattern) + 64.0 * static_cast<double>(l.V) / T + 4.0 * static_cast<double>(l.C));
+                  (static_cast<double>(c.n_layer) * (width + pattern) + 64.0 * static_cast<double>(l.V) / T +
+                   4.0 * static_cast<double>(l.C));
   return m;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "bary/base/parallel.h"
 #include "bary/base/portable_math.h"
 #include "bary/tensor/tap.h"
 
@@ -25,7 +26,7 @@ Tensor sinusoidal_table(int64_t positions, int64_t C) {
 
 BlockConfig block_config(const ModelConfig& c, int64_t layer) {
   BlockConfig b;
-  b.attention = {c.n_embd, c.n_head,  c.heads_kv(), c.head_width(), c.mask, c.window,  c.pos,
+  b.attention = {c.n_embd, c.n_head,   c.heads_kv(), c.head_width(), c.mask,    c.window, c.pos,
                  c.scale,  c.qkv_bias, c.attn_proj,  c.bias,         c.dropout, layer};
   b.norm = c.norm, b.norm_kind = c.norm_kind, b.mixer = c.mixer, b.mlp = c.mlp, b.mlp_width = c.mlp_width();
   b.residual = c.residual, b.bias = c.bias, b.norm_eps = c.norm_eps, b.dropout = c.dropout, b.layer = layer;
@@ -58,9 +59,11 @@ Decoder::Decoder(const ModelConfig& config, uint64_t seed) : config_(config) {
 
 void Decoder::ensure_positions(int64_t n) {
   const ModelConfig& c = config_;
-  BARY_CHECK(c.pos != Position::learned || n <= c.positions(),
-             "this model learned {} positions and {} are asked for; shorten the prompt or the generation, or train with a "
-             "larger context (or with pos=rotary or alibi, which have no table to end)", c.positions(), n);
+  BARY_CHECK(
+      c.pos != Position::learned || n <= c.positions(),
+      "this model learned {} positions and {} are asked for; shorten the prompt or the generation, or train with a "
+      "larger context (or with pos=rotary or alibi, which have no table to end)",
+      c.positions(), n);
   if (c.pos == Position::sinusoidal && (!sinusoids_.defined() || sinusoids_.dim(0) < n))
     sinusoids_ = sinusoidal_table(n, c.n_embd);
   if (c.pos == Position::rotary && (!rotary_ || rotary_->positions < n))
@@ -74,10 +77,13 @@ Tensor Decoder::embed(std::span<const int32_t> ids, int64_t B, const Pass& pass)
 }
 
 Tensor Decoder::hidden(std::span<const int32_t> ids, int64_t B, const Pass& pass) const {
+  FlushDenormals flush;  // as in every worker
   const int64_t T = B > 0 ? static_cast<int64_t>(ids.size()) / B : 0;
   if (pass.cache) {
-    BARY_CHECK(pass.first() + T <= pass.cache->capacity, "the cache holds {} positions and {} more come, its room is {}; make "
-               "a larger cache", pass.first(), T, pass.cache->capacity);
+    BARY_CHECK(pass.first() + T <= pass.cache->capacity,
+               "the cache holds {} positions and {} more come, its room is {}; make "
+               "a larger cache",
+               pass.first(), T, pass.cache->capacity);
   }
   Tensor x = embed(ids, B, pass);
   for (const Block& block : blocks_) x = block(x, pass, rotary_.get());
@@ -85,7 +91,10 @@ Tensor Decoder::hidden(std::span<const int32_t> ids, int64_t B, const Pass& pass
   return config_.final_norm() ? ln_f_(x) : x;
 }
 
-Tensor Decoder::head(const Tensor& hidden) const { return lm_head_(hidden); }
+Tensor Decoder::head(const Tensor& hidden) const {
+  FlushDenormals flush;
+  return lm_head_(hidden);
+}
 
 Tensor Decoder::logits(std::span<const int32_t> ids, int64_t B, const Pass& pass) const {
   return head(hidden(ids, B, pass));
@@ -93,18 +102,20 @@ Tensor Decoder::logits(std::span<const int32_t> ids, int64_t B, const Pass& pass
 
 LossSum Decoder::loss(std::span<const int32_t> ids, std::span<const int32_t> targets, int64_t B, const Pass& pass,
                       float weight) const {
+  FlushDenormals flush;
   return linear_cross_entropy(hidden(ids, B, pass), lm_head_.weight, lm_head_.bias, targets, weight);
 }
 
 KvCache Decoder::make_cache(int64_t B, int64_t capacity) const {
-  BARY_CHECK(config_.causal(), "a cache needs a causal model: this one was built with mask=full, where every position sees "
+  BARY_CHECK(config_.causal(),
+             "a cache needs a causal model: this one was built with mask=full, where every position sees "
              "the whole text; run it without a cache");
   KvCache cache;
   cache.capacity = capacity;
   for (int64_t i = 0; i < config_.n_layer; ++i) {
     bool attends = config_.mixer == Mixer::attention;
-    cache.attention.push_back(attends ? std::make_unique<KeyValues>(B, config_.heads_kv(), config_.head_width(), capacity)
-                                      : nullptr);
+    cache.attention.push_back(
+        attends ? std::make_unique<KeyValues>(B, config_.heads_kv(), config_.head_width(), capacity) : nullptr);
     cache.average.push_back(config_.mixer == Mixer::average ? Tensor::zeros({B, config_.n_embd}) : Tensor());
   }
   return cache;

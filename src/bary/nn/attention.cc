@@ -51,7 +51,8 @@ Tensor Attention::heads(const Tensor& qkv, const Pass& pass, const RotaryTable* 
 }
 
 Tensor UniformAverage::operator()(const Tensor& x, const Pass& pass, const Tensor& onto) const {
-  Tensor y = pass.cache ? prefix_mean(x, pass.cache->average[static_cast<size_t>(layer)], pass.first()) : prefix_mean(x);
+  Tensor y =
+      pass.cache ? prefix_mean(x, pass.cache->average[static_cast<size_t>(layer)], pass.first()) : prefix_mean(x);
   return onto.defined() ? onto + y : y;
 }
 

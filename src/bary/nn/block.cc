@@ -70,7 +70,9 @@ Tensor Block::operator()(const Tensor& input, const Pass& pass, const RotaryTabl
       break;
     case NormPlace::parallel: {
       Tensor n = has_mixer ? ln_1(x) : x;
-      x = feed_forward(n, pass, mix(n, pass, rotary, x));
+      // without the residual mix(n) + mlp(n) is what replaces x: neither part may replace the other
+      Tensor mixed = has_mixer ? mix(n, pass, rotary, x) : config.residual || !has_mlp ? x : Tensor();
+      x = has_mlp ? (*mlp)(n, pass, mixed) : mixed;
       break;
     }
   }

@@ -15,8 +15,8 @@ Linear::Linear(const Scope& s, int64_t in, int64_t out, bool with_bias, bool ont
 }
 
 Embedding::Embedding(const Scope& s, int64_t rows, int64_t channels) {
-  weight = s.add("weight", {rows, channels}, Role::embedding,
-                 {Init::Kind::normal, s.init == InitStyle::gpt2 ? 0.02 : 1.0});
+  weight =
+      s.add("weight", {rows, channels}, Role::embedding, {Init::Kind::normal, s.init == InitStyle::gpt2 ? 0.02 : 1.0});
 }
 
 Norm::Norm(const Scope& s, int64_t channels, NormKind kind_, bool with_bias, double eps_)

@@ -40,7 +40,8 @@ struct Norm {
 // (B,T,C) -> (B,T,D). Attention (nn/attention.h) is the same function for all heads at once, fused.
 struct Head {
   Head(const Scope& s, int64_t d_model, int64_t d_head)
-      : query(s / "query", d_model, d_head, false), key(s / "key", d_model, d_head, false),
+      : query(s / "query", d_model, d_head, false),
+        key(s / "key", d_model, d_head, false),
         value(s / "value", d_model, d_head, false) {}
   Tensor operator()(const Tensor& x) const {
     Tensor q = query(x), k = key(x), v = value(x);

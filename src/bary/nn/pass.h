@@ -17,9 +17,9 @@ struct KvCache {
 };
 
 struct Pass {
-  bool training = false;      // dropout on
+  bool training = false;        // dropout on
   uint64_t seed = 0, step = 0;  // dropout's names: this step's masks,
-  uint64_t sequence = 0;      // for this and the following sequences
+  uint64_t sequence = 0;        // for this and the following sequences
   KvCache* cache = nullptr;
 
   int64_t first() const { return cache ? cache->length : 0; }  // absolute position of the input's first column

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names are paths, given once: a Scope creates a parameter under its path (Hugging Face's style in files:
-// "transformer.h.0.mlp.c_fc.weight") and names the taps beside it (TransformerLens's style: "blocks.0.attn.hook_pattern").
+// "transformer.h.0.mlp.c_fc.weight") and names the taps beside it (TransformerLens's style:
+// "blocks.0.attn.hook_pattern").
 #pragma once
 #include <string>
 

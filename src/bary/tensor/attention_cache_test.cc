@@ -61,7 +61,8 @@ TEST(KeyValues, LimitsAreNamed) {
     attention(Tensor::zeros({1, 3, 12}), o);
     ADD_FAILURE() << "accepted";
   } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("3 positions held and 3 more, the cache has room for 4"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("3 positions held and 3 more, the cache has room for 4"), std::string::npos)
+        << e.what();
   }
   EXPECT_EQ(cache.length, 3);
 }

@@ -23,7 +23,8 @@ inline kernel::AttentionHead formula_head(const AttentionShape& s, const Attenti
   a.causal = o.mask != Mask::full;
   a.window = o.mask == Mask::window ? o.window : 0;
   a.scale = o.scale ? static_cast<float>(1 / std::sqrt(static_cast<double>(s.D))) : 1.0f;
-  a.slope = o.alibi ? static_cast<float>(std::pow(2.0, -8.0 * static_cast<double>(h + 1) / static_cast<double>(s.H))) : 0;
+  a.slope =
+      o.alibi ? static_cast<float>(std::pow(2.0, -8.0 * static_cast<double>(h + 1) / static_cast<double>(s.H))) : 0;
   a.dropout = o.dropout;
   a.sequence = o.rows.sequence + static_cast<uint64_t>(b);
   a.head = static_cast<uint32_t>(h);
@@ -31,7 +32,8 @@ inline kernel::AttentionHead formula_head(const AttentionShape& s, const Attenti
 }
 
 // Head `head` of the columns of qkv (query heads, key heads, value heads) of sequence b, turned if it should be
-inline Doubles head_rows(const AttentionShape& s, const AttentionOptions& o, const Doubles& qkv, int64_t b, int64_t head) {
+inline Doubles head_rows(const AttentionShape& s, const AttentionOptions& o, const Doubles& qkv, int64_t b,
+                         int64_t head) {
   Doubles x;
   for (int64_t t = 0; t < s.T; ++t) {
     const double* from = qkv.data() + (b * s.T + t) * s.width() + head * s.D;
@@ -48,12 +50,14 @@ struct AttentionFormula {
 inline AttentionFormula attention_formula(const AttentionShape& s, const AttentionOptions& o, const Doubles& qkv,
                                           const Doubles& dout = {}) {
   namespace reference = kernel::reference;
-  AttentionFormula f{Doubles(static_cast<size_t>(s.B * s.T * s.H * s.D)), {}, Doubles(dout.empty() ? 0 : qkv.size(), 0.0)};
+  AttentionFormula f{
+      Doubles(static_cast<size_t>(s.B * s.T * s.H * s.D)), {}, Doubles(dout.empty() ? 0 : qkv.size(), 0.0)};
   for (int64_t b = 0; b < s.B; ++b) {
     for (int64_t h = 0; h < s.H; ++h) {
       const int64_t g = h / (s.H / s.G);
       const auto head = formula_head(s, o, b, h);
-      Doubles q = head_rows(s, o, qkv, b, h), k = head_rows(s, o, qkv, b, s.H + g), v = head_rows(s, o, qkv, b, s.H + s.G + g);
+      Doubles q = head_rows(s, o, qkv, b, h), k = head_rows(s, o, qkv, b, s.H + g),
+              v = head_rows(s, o, qkv, b, s.H + s.G + g);
       auto r = reference::attention(head, q, k, v);
       f.pattern.insert(f.pattern.end(), r.pattern.begin(), r.pattern.end());
       Doubles up(static_cast<size_t>(s.T * s.D));
@@ -83,14 +87,15 @@ inline AttentionFormula attention_formula(const AttentionShape& s, const Attenti
 // What rounding may do to an output: a score of size |score| is off by eps |score| root D, and so is its weight.
 inline double attention_tolerance(const AttentionShape& s, const AttentionOptions& o, const Doubles& x) {
   const double top = largest(x), width = static_cast<double>(s.D);
-  const double score = (o.scale ? std::sqrt(width) : width) * top * top * 0.5 + (o.alibi ? 0.5 * static_cast<double>(s.T) : 0);
+  const double score =
+      (o.scale ? std::sqrt(width) : width) * top * top * 0.5 + (o.alibi ? 0.5 * static_cast<double>(s.T) : 0);
   const double angle = o.rotary ? score : 0;  // tables of cosines are rounded once more
   return 2 * kEps * (score + angle + std::sqrt(static_cast<double>(s.T)) + 8) * top;
 }
 
 inline std::string text_of(const AttentionShape& s, const AttentionOptions& o) {
-  return fmt::format("B {} T {} H {} G {} D {} mask {} window {} scale {} alibi {} rotary {} dropout {}", s.B, s.T, s.H, s.G,
-                     s.D, static_cast<int>(o.mask), o.window, o.scale, o.alibi, o.rotary != nullptr, o.dropout.p);
+  return fmt::format("B {} T {} H {} G {} D {} mask {} window {} scale {} alibi {} rotary {} dropout {}", s.B, s.T, s.H,
+                     s.G, s.D, static_cast<int>(o.mask), o.window, o.scale, o.alibi, o.rotary != nullptr, o.dropout.p);
 }
 
 }  // namespace bary

@@ -95,8 +95,11 @@ TEST(Attention, FormulaAgainstCentralDifferences) {
   o.heads = 2;
   o.kv_heads = 1;
   o.rotary = &table;
-  check_op({"attention", {{1, 5, s.width()}}, [&](auto& x) { return attention(x[0], o); },
-            [&](auto& x) { return attention_formula(s, o, x[0]).out; }, 20});
+  check_op({"attention",
+            {{1, 5, s.width()}},
+            [&](auto& x) { return attention(x[0], o); },
+            [&](auto& x) { return attention_formula(s, o, x[0]).out; },
+            20});
   const Floats dout = normals(5 * 8, 7);
   std::vector<Doubles> x{doubles(normals(5 * s.width(), 100))};
   OpCase c{"", {}, {}, [&](auto& v) { return attention_formula(s, o, v[0]).out; }};

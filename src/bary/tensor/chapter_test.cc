@@ -52,7 +52,9 @@ TEST(Average, ThreeWaysToTheSameNumbers) {
     EXPECT_LE(distance(product.row(t), soft.row(t), C), 2 * kEps * std::sqrt(t + 1)) << t;
   }
   std::string rows;
-  for (int64_t t = 0; t < 6; ++t) rows += fmt::format("{:.3f} x{} ", weights.row(t)[t / 2], std::count_if(weights.row(t), weights.row(t) + T, [](float w) { return w > 0; }));
+  for (int64_t t = 0; t < 6; ++t)
+    rows += fmt::format("{:.3f} x{} ", weights.row(t)[t / 2],
+                        std::count_if(weights.row(t), weights.row(t) + T, [](float w) { return w > 0; }));
   EXPECT_EQ(rows, "1.000 x1 0.500 x2 0.333 x3 0.250 x4 0.200 x5 0.167 x6 ");
 }
 
@@ -77,8 +79,11 @@ TEST(Mask, MinusInfinityGivesExactZeros) {
 
 // Entries of variance 1: a score has variance d, which is why attention divides by its root.
 TEST(Scores, VarianceIsTheWidth) {
-  for (auto [d, queries, keys, bound] : {std::tuple<int64_t, int64_t, int64_t, double>{4, 20000, 1, 0.08}, {16, 20000, 1, 0.08},
-                                         {64, 20000, 1, 0.08}, {256, 200, 100, 0.12}, {1024, 200, 100, 0.12}}) {
+  for (auto [d, queries, keys, bound] : {std::tuple<int64_t, int64_t, int64_t, double>{4, 20000, 1, 0.08},
+                                         {16, 20000, 1, 0.08},
+                                         {64, 20000, 1, 0.08},
+                                         {256, 200, 100, 0.12},
+                                         {1024, 200, 100, 0.12}}) {
     // few wide vectors are paired each with each; narrow ones are all drawn anew
     const bool each = keys > 1;
     Tensor q = each ? random_tensor({1, queries, d}, 1) : random_tensor({queries, 1, d}, 1);

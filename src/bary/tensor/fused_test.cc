@@ -28,23 +28,42 @@ TEST(Fused, Linear) {
     const double terms = static_cast<double>(N + K + 6);
     const Shape x{2, 3, K}, w{N, K}, b{N}, y{2, 3, N};
     auto plain = [=](const Doubles& a, const Doubles& c) { return product_nt(a, c, 6, N, K); };
-    check_op({"linear", {x, w}, [](auto& i) { return linear(i[0], i[1]); }, [=](auto& i) { return plain(i[0], i[1]); }, terms});
-    check_op({"linear with bias", {x, w, b}, [](auto& i) { return linear(i[0], i[1], i[2]); },
-              [=](auto& i) { return plus_rows(plain(i[0], i[1]), i[2]); }, terms});
-    check_op({"linear onto", {x, w, b, y}, [](auto& i) { return linear(i[0], i[1], i[2], i[3]); },
-              [=](auto& i) { return plus(plus_rows(plain(i[0], i[1]), i[2]), i[3]); }, terms});
-    check_op({"by definition", {x, w, b}, [](auto& i) { return linear_by_definition(i[0], i[1], i[2]); },
-              [=](auto& i) { return plus_rows(plain(i[0], i[1]), i[2]); }, terms});
+    check_op({"linear",
+              {x, w},
+              [](auto& i) { return linear(i[0], i[1]); },
+              [=](auto& i) { return plain(i[0], i[1]); },
+              terms});
+    check_op({"linear with bias",
+              {x, w, b},
+              [](auto& i) { return linear(i[0], i[1], i[2]); },
+              [=](auto& i) { return plus_rows(plain(i[0], i[1]), i[2]); },
+              terms});
+    check_op({"linear onto",
+              {x, w, b, y},
+              [](auto& i) { return linear(i[0], i[1], i[2], i[3]); },
+              [=](auto& i) { return plus(plus_rows(plain(i[0], i[1]), i[2]), i[3]); },
+              terms});
+    check_op({"by definition",
+              {x, w, b},
+              [](auto& i) { return linear_by_definition(i[0], i[1], i[2]); },
+              [=](auto& i) { return plus_rows(plain(i[0], i[1]), i[2]); },
+              terms});
   }
-  check_op({"linear onto its own input", {{3, 4}, {4, 4}}, [](auto& i) { return linear(i[0], i[1], {}, i[0]); },
-            [](auto& i) { return plus(product_nt(i[0], i[1], 3, 4, 4), i[0]); }, 12});
+  check_op({"linear onto its own input",
+            {{3, 4}, {4, 4}},
+            [](auto& i) { return linear(i[0], i[1], {}, i[0]); },
+            [](auto& i) { return plus(product_nt(i[0], i[1], 3, 4, 4), i[0]); },
+            12});
 }
 
 TEST(Fused, Mlp) {
   for (auto act : {Activation::none, Activation::gelu, Activation::gelu_tanh, Activation::silu}) {
     const int64_t C = 5, F = 18;
-    check_op({"mlp onto its input", {{2, 2, C}, {F, C}, {F}, {C, F}, {C}},
-              [=](auto& i) { return mlp(i[0], {i[1], i[2], i[3], i[4]}, act, i[0]); },
+    check_op({"mlp onto its input",
+              {{2, 2, C}, {F, C}, {F}, {C, F}, {C}},
+              [=](auto& i) {
+                return mlp(i[0], {i[1], i[2], i[3], i[4]}, act, i[0]);
+              },
               [=](auto& i) {
                 Doubles h = plus_rows(product_nt(i[0], i[1], 4, F, C), i[2]);
                 for (double& v : h) v = reference::activate(act, v).value;
@@ -52,8 +71,11 @@ TEST(Fused, Mlp) {
               },
               40});
   }
-  check_op({"mlp without biases", {{3, 2}, {4, 2}, {2, 4}},
-            [](auto& i) { return mlp(i[0], {i[1], {}, i[2], {}}, Activation::silu); },
+  check_op({"mlp without biases",
+            {{3, 2}, {4, 2}, {2, 4}},
+            [](auto& i) {
+              return mlp(i[0], {i[1], {}, i[2], {}}, Activation::silu);
+            },
             [](auto& i) {
               Doubles h = product_nt(i[0], i[1], 3, 4, 2);
               for (double& v : h) v = reference::activate(Activation::silu, v).value;
@@ -76,14 +98,26 @@ TEST(Fused, Norms) {
     const Shape x{2, 3, C}, w{C};
     // 1/std of a row reaches 1/sqrt(eps) = 10, and rounding of the row is divided by it: counted as more terms
     const double terms = static_cast<double>(C) * 16;
-    check_op({"layer_norm", {x, w, w}, [](auto& i) { return layer_norm(i[0], i[1], i[2], 1e-2f); },
-              [=](auto& i) { return norm_formula(i, C, true); }, terms});
-    check_op({"layer_norm without bias", {x, w}, [](auto& i) { return layer_norm(i[0], i[1], {}, 1e-2f); },
-              [=](auto& i) { return norm_formula(i, C, true); }, terms});
-    check_op({"by definition", {x, w, w}, [](auto& i) { return layer_norm_by_definition(i[0], i[1], i[2], 1e-2f); },
-              [=](auto& i) { return norm_formula(i, C, true); }, terms});
-    check_op({"rms_norm", {x, w}, [](auto& i) { return rms_norm(i[0], i[1], 1e-2f); },
-              [=](auto& i) { return norm_formula(i, C, false); }, terms});
+    check_op({"layer_norm",
+              {x, w, w},
+              [](auto& i) { return layer_norm(i[0], i[1], i[2], 1e-2f); },
+              [=](auto& i) { return norm_formula(i, C, true); },
+              terms});
+    check_op({"layer_norm without bias",
+              {x, w},
+              [](auto& i) { return layer_norm(i[0], i[1], {}, 1e-2f); },
+              [=](auto& i) { return norm_formula(i, C, true); },
+              terms});
+    check_op({"by definition",
+              {x, w, w},
+              [](auto& i) { return layer_norm_by_definition(i[0], i[1], i[2], 1e-2f); },
+              [=](auto& i) { return norm_formula(i, C, true); },
+              terms});
+    check_op({"rms_norm",
+              {x, w},
+              [](auto& i) { return rms_norm(i[0], i[1], 1e-2f); },
+              [=](auto& i) { return norm_formula(i, C, false); },
+              terms});
   }
 }
 
@@ -102,7 +136,9 @@ TEST(Fused, Embedding) {
 
 TEST(Fused, PrefixMean) {
   const size_t T = 7, C = 3;
-  check_op({"prefix_mean", {{2, 7, 3}}, [](auto& i) { return prefix_mean(i[0]); },
+  check_op({"prefix_mean",
+            {{2, 7, 3}},
+            [](auto& i) { return prefix_mean(i[0]); },
             [=](auto& i) {
               Doubles y;
               for (size_t r = 0; r < 2 * T; ++r) {
@@ -119,11 +155,13 @@ TEST(Fused, PrefixMean) {
   Floats whole = prefix_mean(x).to_vector(), values = x.to_vector();
   for (int64_t t = 0; t < 9; ++t) {  // one position at a time, as when generating
     Floats step;
-    for (int64_t b = 0; b < 2; ++b) step.insert(step.end(), values.begin() + (b * 9 + t) * 5, values.begin() + (b * 9 + t + 1) * 5);
+    for (int64_t b = 0; b < 2; ++b)
+      step.insert(step.end(), values.begin() + (b * 9 + t) * 5, values.begin() + (b * 9 + t + 1) * 5);
     Floats y = prefix_mean(Tensor::from({2, 1, 5}, step), running, t).to_vector();
     for (int64_t b = 0; b < 2; ++b)
       expect_same_bits({y.begin() + b * 5, y.begin() + (b + 1) * 5},
-                       {whole.begin() + (b * 9 + t) * 5, whole.begin() + (b * 9 + t + 1) * 5}, "position " + std::to_string(t));
+                       {whole.begin() + (b * 9 + t) * 5, whole.begin() + (b * 9 + t + 1) * 5},
+                       "position " + std::to_string(t));
   }
 }
 
@@ -235,9 +273,11 @@ TEST(Fused, MistakesAreNamed) {
     return "accepted";
   };
   const std::vector<int32_t> ids{1, 2, 10, 3}, below{1, -1};
-  EXPECT_NE(text_of([&] { embedding(ids, 1, table); }).find("token id 10 at position 2, the vocabulary has 10"), std::string::npos);
+  EXPECT_NE(text_of([&] { embedding(ids, 1, table); }).find("token id 10 at position 2, the vocabulary has 10"),
+            std::string::npos);
   EXPECT_NE(text_of([&] { embedding(below, 1, table); }).find("token id -1"), std::string::npos);
-  EXPECT_NE(text_of([&] { embedding(std::vector<int32_t>(4, 0), 1, table, places); }).find("the table ends at 2"), std::string::npos);
+  EXPECT_NE(text_of([&] { embedding(std::vector<int32_t>(4, 0), 1, table, places); }).find("the table ends at 2"),
+            std::string::npos);
   EXPECT_THROW(embedding(std::vector<int32_t>(3, 0), 2, table), Error);
   EXPECT_THROW(embedding(std::vector<int32_t>(3, 0), 1, table, Tensor({3, 5})), Error);
   EXPECT_THROW(linear_cross_entropy(x, table, {}, std::vector<int32_t>(6, 10)), Error);

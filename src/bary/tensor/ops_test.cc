@@ -19,17 +19,29 @@ Doubles each(size_t n, const std::function<double(size_t)>& f) {
 TEST(Ops, Elementwise) {
   for (int64_t C : {1, 5, 17}) {
     const Shape s{2, 3, C};
-    check_op({"add", {s, s}, [](auto& x) { return x[0] + x[1]; },
+    check_op({"add",
+              {s, s},
+              [](auto& x) { return x[0] + x[1]; },
               [](auto& x) { return each(x[0].size(), [&](size_t i) { return x[0][i] + x[1][i]; }); }});
-    check_op({"add to itself", {s}, [](auto& x) { return x[0] + x[0]; },
+    check_op({"add to itself",
+              {s},
+              [](auto& x) { return x[0] + x[0]; },
               [](auto& x) { return each(x[0].size(), [&](size_t i) { return 2 * x[0][i]; }); }});
-    check_op({"multiply", {s, s}, [](auto& x) { return x[0] * x[1]; },
+    check_op({"multiply",
+              {s, s},
+              [](auto& x) { return x[0] * x[1]; },
               [](auto& x) { return each(x[0].size(), [&](size_t i) { return x[0][i] * x[1][i]; }); }});
-    check_op({"square", {s}, [](auto& x) { return x[0] * x[0]; },
+    check_op({"square",
+              {s},
+              [](auto& x) { return x[0] * x[0]; },
               [](auto& x) { return each(x[0].size(), [&](size_t i) { return x[0][i] * x[0][i]; }); }});
-    check_op({"times -2.5", {s}, [](auto& x) { return x[0] * -2.5f; },
+    check_op({"times -2.5",
+              {s},
+              [](auto& x) { return x[0] * -2.5f; },
               [](auto& x) { return each(x[0].size(), [&](size_t i) { return x[0][i] * -2.5; }); }});
-    check_op({"sum", {s}, [](auto& x) { return sum(x[0]); },
+    check_op({"sum",
+              {s},
+              [](auto& x) { return sum(x[0]); },
               [](auto& x) {
                 double t = 0;
                 for (double v : x[0]) t += v;
@@ -37,7 +49,10 @@ TEST(Ops, Elementwise) {
               },
               static_cast<double>(s.volume())});
     for (auto act : {Activation::none, Activation::gelu, Activation::gelu_tanh, Activation::relu, Activation::silu})
-      check_op({"activation", {s}, [=](auto& x) { return activation(x[0], act); }, [=](auto& x) {
+      check_op({"activation",
+                {s},
+                [=](auto& x) { return activation(x[0], act); },
+                [=](auto& x) {
                   return each(x[0].size(), [&](size_t i) { return reference::activate(act, x[0][i]).value; });
                 }});
   }
@@ -57,18 +72,26 @@ Doubles batched(const Doubles& a, const Doubles& b, int64_t B, std::array<int64_
 TEST(Ops, Products) {
   for (const auto& size : {std::array<int64_t, 3>{1, 1, 1}, {3, 4, 5}, {2, 7, 17}}) {
     const int64_t T = size[0], S = size[1], D = size[2];
-    check_op({"matmul", {{2, T, S}, {2, S, D}}, [](auto& x) { return matmul(x[0], x[1]); },
-              [=](auto& x) { return batched(x[0], x[1], 2, {T, D, S}); }, static_cast<double>(S + T + D)});
-    check_op({"matmul_nt", {{2, T, D}, {2, S, D}}, [](auto& x) { return matmul_nt(x[0], x[1]); },
+    check_op({"matmul",
+              {{2, T, S}, {2, S, D}},
+              [](auto& x) { return matmul(x[0], x[1]); },
               [=](auto& x) {
-                Doubles flipped;
-                for (int64_t i = 0; i < 2; ++i) {
-                  Doubles part = reference::transposed({x[1].begin() + i * S * D, x[1].begin() + (i + 1) * S * D}, S, D);
-                  flipped.insert(flipped.end(), part.begin(), part.end());
-                }
-                return batched(x[0], flipped, 2, {T, S, D});
+                return batched(x[0], x[1], 2, {T, D, S});
               },
               static_cast<double>(S + T + D)});
+    check_op(
+        {"matmul_nt",
+         {{2, T, D}, {2, S, D}},
+         [](auto& x) { return matmul_nt(x[0], x[1]); },
+         [=](auto& x) {
+           Doubles flipped;
+           for (int64_t i = 0; i < 2; ++i) {
+             Doubles part = reference::transposed({x[1].begin() + i * S * D, x[1].begin() + (i + 1) * S * D}, S, D);
+             flipped.insert(flipped.end(), part.begin(), part.end());
+           }
+           return batched(x[0], flipped, 2, {T, S, D});
+         },
+         static_cast<double>(S + T + D)});
   }
 }
 
@@ -79,7 +102,9 @@ bool visible(Mask mask, int64_t window, int64_t t, int64_t j) {
 TEST(Ops, MaskAndSoftmax) {
   const int64_t T = 6;
   for (Mask mask : {Mask::causal, Mask::full, Mask::window}) {
-    check_op({"softmax of masked", {{2, T, T}}, [=](auto& x) { return softmax(masked(x[0], mask, 3)); },
+    check_op({"softmax of masked",
+              {{2, T, T}},
+              [=](auto& x) { return softmax(masked(x[0], mask, 3)); },
               [=](auto& x) {
                 Doubles y;
                 for (int64_t r = 0; r < 2 * T; ++r) {
@@ -98,14 +123,22 @@ TEST(Ops, MaskAndSoftmax) {
 }
 
 TEST(Ops, ColumnsAndConcat) {
-  check_op({"columns", {{2, 3, 20}}, [](auto& x) { return columns(x[0], 4, 9); }, [](auto& x) {
-              return each(54, [&](size_t i) { return x[0][i / 9 * 20 + 4 + i % 9]; });
-            }});
-  check_op({"overlapping columns", {{3, 8}}, [](auto& x) { return columns(x[0], 0, 5) * columns(x[0], 3, 5); }, [](auto& x) {
+  check_op({"columns",
+            {{2, 3, 20}},
+            [](auto& x) { return columns(x[0], 4, 9); },
+            [](auto& x) { return each(54, [&](size_t i) { return x[0][i / 9 * 20 + 4 + i % 9]; }); }});
+  check_op({"overlapping columns",
+            {{3, 8}},
+            [](auto& x) { return columns(x[0], 0, 5) * columns(x[0], 3, 5); },
+            [](auto& x) {
               return each(15, [&](size_t i) { return x[0][i / 5 * 8 + i % 5] * x[0][i / 5 * 8 + 3 + i % 5]; });
             }});
-  check_op({"concat", {{3, 2}, {3, 1}, {3, 17}},
-            [](auto& x) { return concat(std::array{x[0], x[1], x[2], x[1]}); }, [](auto& x) {
+  check_op({"concat",
+            {{3, 2}, {3, 1}, {3, 17}},
+            [](auto& x) {
+              return concat(std::array{x[0], x[1], x[2], x[1]});
+            },
+            [](auto& x) {
               return each(63, [&](size_t i) {
                 size_t r = i / 21, c = i % 21;
                 return c < 2 ? x[0][r * 2 + c] : c == 2 || c == 20 ? x[1][r] : x[2][r * 17 + c - 3];
@@ -115,13 +148,19 @@ TEST(Ops, ColumnsAndConcat) {
 
 TEST(Ops, Heads) {
   const size_t T = 3, H = 2, D = 5;
-  check_op({"split", {{2, 3, 10}}, [](auto& x) { return split_heads(x[0], 2); }, [=](auto& x) {
+  check_op({"split",
+            {{2, 3, 10}},
+            [](auto& x) { return split_heads(x[0], 2); },
+            [=](auto& x) {
               return each(60, [&](size_t i) {
                 size_t d = i % D, t = i / D % T, h = i / D / T % H, b = i / D / T / H;
                 return x[0][(b * T + t) * H * D + h * D + d];
               });
             }});
-  check_op({"merge", {{4, 3, 5}}, [](auto& x) { return merge_heads(x[0], 2); }, [=](auto& x) {
+  check_op({"merge",
+            {{4, 3, 5}},
+            [](auto& x) { return merge_heads(x[0], 2); },
+            [=](auto& x) {
               return each(60, [&](size_t i) {
                 size_t d = i % D, h = i / D % H, t = i / D / H % T, b = i / D / H / T;
                 return x[0][((b * H + h) * T + t) * D + d];
@@ -133,7 +172,9 @@ TEST(Ops, Heads) {
 
 TEST(Ops, CrossEntropy) {
   const std::vector<int32_t> targets{2, -1, 0, 6};
-  check_op({"cross_entropy", {{2, 2, 7}}, [=](auto& x) { return cross_entropy(x[0], targets); },
+  check_op({"cross_entropy",
+            {{2, 2, 7}},
+            [=](auto& x) { return cross_entropy(x[0], targets); },
             [=](auto& x) {
               double loss = 0;
               for (size_t r = 0; r < 4; ++r)
@@ -150,10 +191,16 @@ TEST(Ops, Dropout) {
   kernel::DropoutSite site;
   site.p = 0.4f;
   site.seed = 3;
-  check_op({"dropout", {{2, 3, 17}}, [=](auto& x) { return dropout(x[0], site, {10, 20}); }, [=](auto& x) {
+  check_op({"dropout",
+            {{2, 3, 17}},
+            [=](auto& x) {
+              return dropout(x[0], site, {10, 20});
+            },
+            [=](auto& x) {
               return each(x[0].size(), [&](size_t i) {
                 uint32_t key = kernel::dropout_row_key(site, 10 + i / 51, 0, 20 + i / 17 % 3);
-                bool keep = kernel::dropout_keeps(key, static_cast<uint32_t>(i % 17), kernel::dropout_threshold(site.p));
+                bool keep =
+                    kernel::dropout_keeps(key, static_cast<uint32_t>(i % 17), kernel::dropout_threshold(site.p));
                 return keep ? x[0][i] / (1 - static_cast<double>(site.p)) : 0;
               });
             }});

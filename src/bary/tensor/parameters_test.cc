@@ -55,7 +55,8 @@ TEST(Parameters, InitialValuesDependOnSeedAndNameAlone) {
 
 TEST(Parameters, InitialDistributions) {
   Parameters p(3);
-  Floats n = p.add("n", {200, 200}, Role::matrix, kNormal).to_vector(), u = p.add("u", {200, 200}, Role::matrix, kUniform).to_vector();
+  Floats n = p.add("n", {200, 200}, Role::matrix, kNormal).to_vector(),
+         u = p.add("u", {200, 200}, Role::matrix, kUniform).to_vector();
   auto moments = [](const Floats& x) {
     double mean = 0, square = 0;
     for (float v : x) mean += v / 40000.0, square += static_cast<double>(v) * static_cast<double>(v) / 40000;
@@ -138,9 +139,8 @@ TEST(Parameters, FirstUseFromSeveralThreads) {
     Parameters p(1);
     Tensor w = p.add("w", {300, 200}, Role::matrix, kNormal);
     std::array<const float*, 4> seen{};
-    std::thread other([&] {
-      parallel_for(3, 1, [&](int64_t b, int64_t) { seen[static_cast<size_t>(b)] = p.packed(w, false); });
-    });
+    std::thread other(
+        [&] { parallel_for(3, 1, [&](int64_t b, int64_t) { seen[static_cast<size_t>(b)] = p.packed(w, false); }); });
     seen[3] = p.packed(w, false);
     other.join();
     for (const float* pointer : seen) EXPECT_EQ(pointer, seen[3]);

@@ -31,7 +31,8 @@ TEST(Tape, BackwardEmptiesItAndFreesOnTheWay) {
   {
     auto memory = std::make_shared<int>(1);
     kept = memory;
-    record(y, [memory] {}, x);
+    record(
+        y, [memory] {}, x);
   }
   EXPECT_FALSE(kept.expired());
   tape.backward(sum(y));
@@ -45,7 +46,8 @@ TEST(Tape, APullbackWithoutAGradientIsSkipped) {
   Tensor used = x * 2.0f, unused = x * 3.0f;
   bool ran = false;
   Tensor probe(Shape{2, 3});
-  record(probe, [&ran] { ran = true; }, unused);
+  record(
+      probe, [&ran] { ran = true; }, unused);
   tape.backward(sum(used));
   EXPECT_FALSE(ran);
   EXPECT_FALSE(unused.has_grad());

@@ -118,8 +118,8 @@ TEST(Buffer, OutlivesTheThreadThatMadeIt) {
   EXPECT_EQ(pooled_floats(), before);  // the thread's pool went with its last block
 }
 
-// A training step asks for the same sizes every time: once warm, nothing comes from the system. With one thread, because
-// which of several threads is the first to need a block is chance.
+// A training step asks for the same sizes every time: once warm, nothing comes from the system. With one thread,
+// because which of several threads is the first to need a block is chance.
 TEST(Buffer, RoundsOfTrainingDoNotGrowThePool) {
   set_threads(1);
   Parameters p(1);
@@ -131,7 +131,8 @@ TEST(Buffer, RoundsOfTrainingDoNotGrowThePool) {
   Tensor norm = p.add("norm", {C}, Role::norm, {Init::Kind::constant, 1});
   Floats gradients(static_cast<size_t>(p.size()), 0.0f);
   std::vector<int32_t> ids(2 * 20), next(2 * 20);
-  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i * 7 % 50), next[i] = static_cast<int32_t>(i * 11 % 50);
+  for (size_t i = 0; i < ids.size(); ++i)
+    ids[i] = static_cast<int32_t>(i * 7 % 50), next[i] = static_cast<int32_t>(i * 11 % 50);
   int64_t warm = 0;
   Floats first;
   for (int round = 0; round < 200; ++round) {

@@ -34,7 +34,8 @@ Floats with_gradients(const std::vector<Tensor>& inputs, const std::function<Ten
 }
 
 TEST(Threads, Linear) {
-  for (auto [rows, n, k] : {std::array<int64_t, 3>{200, 130, 70}, {3, 2000, 100}, {97, 64, 64}, {1, 1, 1}, {150, 48, 49}}) {
+  for (auto [rows, n, k] :
+       {std::array<int64_t, 3>{200, 130, 70}, {3, 2000, 100}, {97, 64, 64}, {1, 1, 1}, {150, 48, 49}}) {
     expect_same_for_any_threads("linear", [&, rows = rows, n = n, k = k] {
       Tensor x = random_tensor({rows, k}, 1).require_grad(), w = random_tensor({n, k}, 2).require_grad();
       Tensor b = random_tensor({n}, 3).require_grad(), onto = random_tensor({rows, n}, 4).require_grad();
@@ -58,7 +59,8 @@ TEST(Threads, LinearOfAParameter) {
 
 TEST(Threads, NormsAndMlp) {
   expect_same_for_any_threads("norms and mlp", [] {
-    Tensor x = random_tensor({170, 40}, 1).require_grad(), w = random_tensor({40}, 2).require_grad(), b = random_tensor({40}, 3).require_grad();
+    Tensor x = random_tensor({170, 40}, 1).require_grad(), w = random_tensor({40}, 2).require_grad(),
+           b = random_tensor({40}, 3).require_grad();
     Tensor up = random_tensor({160, 40}, 4).require_grad(), down = random_tensor({40, 160}, 5).require_grad();
     return with_gradients({x, w, b, up, down}, [&] {
       Tensor y = mlp(layer_norm(x, w, b), {up, {}, down, b}, Activation::gelu, x);

@@ -38,7 +38,10 @@ std::string type_of(const Json& object, const std::string& what) {
 
 class Reader {
  public:
-  Reader(std::string what, TokenizerParts& parts) : what_(std::move(what)), parts_(parts) {}
+  // A vocabulary may skip ids, but one far above what a file of so many bytes can list would ask for memory out of all
+  // proportion to it.
+  Reader(std::string what, size_t file_bytes, TokenizerParts& parts)
+      : what_(std::move(what)), most_ids_(std::min(kMostIds, static_cast<int64_t>(file_bytes))), parts_(parts) {}
 
   void read(const Json& file) {
     BARY_CHECK(file.is_object(), "{}: not a JSON object; this is no tokenizer.json", what_);
@@ -143,9 +146,9 @@ class Reader {
     const Json& vocabulary = json_member(model, "vocab", what_);
     BARY_CHECK(vocabulary.is_object(), "{}: \"vocab\" is not an object of spellings and ids", what_);
     for (const auto& [text, id] : vocabulary.items()) {
-      BARY_CHECK(id.is_number_integer() && id >= 0 && id < kMostIds,
+      BARY_CHECK(id.is_number_integer() && id >= 0 && id < most_ids_,
                  "{}: the token {} has the id {}, expected an integer between 0 and {}; the file is damaged", what_,
-                 quote(text), quote(dump_json(id, -1)), kMostIds - 1);
+                 quote(text), quote(dump_json(id, -1)), most_ids_ - 1);
       spelled_.emplace(text, id.get<int32_t>());
     }
   }
@@ -230,6 +233,7 @@ class Reader {
   }
 
   std::string what_;
+  int64_t most_ids_;
   TokenizerParts& parts_;
   Vocabulary spelled_;
 };
@@ -254,7 +258,7 @@ std::vector<std::string> merge_lines(std::string_view text) {
 TokenizerParts tokenizer_parts_from_json(std::string_view json, const std::string& what, std::string* fingerprint) {
   const Json file = parse_json(json, what);
   TokenizerParts parts;
-  Reader reader(what, parts);
+  Reader reader(what, json.size(), parts);
   try {
     reader.read(file);
     reader.read_own_facts(optional_member(file["model"], "bary"), fingerprint);
@@ -284,7 +288,7 @@ TokenizerParts tokenizer_parts_from_gpt2_files(std::string_view vocab_json, std:
   }
   file["added_tokens"] = std::move(added);
   TokenizerParts parts;
-  Reader(what, parts).read(file);
+  Reader(what, vocab_json.size(), parts).read(file);
   return parts;
 }
 

@@ -12,9 +12,12 @@ namespace bary {
 
 bool decays(DecayGroup group, Role role) {
   switch (group) {
-    case DecayGroup::all: return true;
-    case DecayGroup::matrices: return role == Role::matrix || role == Role::embedding;
-    case DecayGroup::linear: return role == Role::matrix;
+    case DecayGroup::all:
+      return true;
+    case DecayGroup::matrices:
+      return role == Role::matrix || role == Role::embedding;
+    case DecayGroup::linear:
+      return role == Role::matrix;
   }
   return true;
 }
@@ -25,7 +28,8 @@ AdamW::AdamW(Parameters& parameters, const AdamWOptions& options)
   std::fill_n(v_.data(), v_.size(), 0.0f);
   for (const Parameter& p : parameters.list()) {
     for (int64_t i = 0; i < p.shape.volume(); i += kernel::kOptimizerChunk) {
-      pieces_.push_back({p.offset + i, std::min(kernel::kOptimizerChunk, p.shape.volume() - i), decays(options.decay, p.role)});
+      pieces_.push_back(
+          {p.offset + i, std::min(kernel::kOptimizerChunk, p.shape.volume() - i), decays(options.decay, p.role)});
     }
   }
 }

@@ -28,8 +28,8 @@ class AdamW {
   AdamW(Parameters& parameters, const AdamWOptions& options);
 
   struct Report {
-    double norm = 0;      // of the mean gradient, before clipping
-    bool finite = true;   // if not, nothing was changed
+    double norm = 0;     // of the mean gradient, before clipping
+    bool finite = true;  // if not, nothing was changed
   };
   // One update from the sum of gradients over `tokens` targets. Update numbers start at 1 for the first.
   Report step(const float* gradient_sum, int64_t tokens, double learning_rate);

@@ -29,8 +29,10 @@ void read_all(const SafetensorsFile& file, const Parameters& layout, float* valu
 
 void check_no_more(const SafetensorsFile& file, const Parameters& layout, const std::filesystem::path& folder) {
   for (const auto& [name, info] : file.tensors())
-    BARY_CHECK(layout.find(name), "{}: the file holds tensor {}, which a model of its config.json does not have; do the two "
-               "belong together?", (folder / "model.safetensors").string(), name);
+    BARY_CHECK(layout.find(name),
+               "{}: the file holds tensor {}, which a model of its config.json does not have; do the two "
+               "belong together?",
+               (folder / "model.safetensors").string(), name);
 }
 
 }  // namespace
@@ -39,8 +41,8 @@ std::string weights_hash(const Decoder& model) {
   return weights_sha256(views(model.parameters(), model.parameters().values(), ""));
 }
 
-std::string save_model(const std::filesystem::path& folder, const Decoder& model, const std::optional<Tokenizer>& tokenizer,
-                       AdamW* optimizer, const nlohmann::json& state) {
+std::string save_model(const std::filesystem::path& folder, const Decoder& model,
+                       const std::optional<Tokenizer>& tokenizer, AdamW* optimizer, const nlohmann::json& state) {
   Checkpoint c;
   c.config = to_json(model.config());
   c.state = state;
@@ -81,8 +83,10 @@ LoadedModel load_model(const std::filesystem::path& folder) {
 
 nlohmann::json resume_into(const std::filesystem::path& folder, Decoder& model, AdamW& optimizer) {
   LoadedCheckpoint c = load_checkpoint(find_checkpoint(folder, false));
-  BARY_CHECK(c.optimizer.has_value(), "{}: the checkpoint has no optimiser state, so the run cannot go on bit for bit; start "
-             "from its weights with --init_from {}", c.folder.string(), c.folder.string());
+  BARY_CHECK(c.optimizer.has_value(),
+             "{}: the checkpoint has no optimiser state, so the run cannot go on bit for bit; start "
+             "from its weights with --init_from {}",
+             c.folder.string(), c.folder.string());
   Parameters& p = model.parameters();
   check_no_more(c.weights, p, c.folder);
   read_all(c.weights, p, p.values(), "");

@@ -14,8 +14,8 @@
 namespace bary {
 
 // Returns the SHA-256 of the weights. `optimizer` may be null: such a checkpoint can be run but not resumed.
-std::string save_model(const std::filesystem::path& folder, const Decoder& model, const std::optional<Tokenizer>& tokenizer,
-                       AdamW* optimizer, const nlohmann::json& state);
+std::string save_model(const std::filesystem::path& folder, const Decoder& model,
+                       const std::optional<Tokenizer>& tokenizer, AdamW* optimizer, const nlohmann::json& state);
 std::string weights_hash(const Decoder& model);
 
 struct LoadedModel {

@@ -6,12 +6,14 @@ namespace bary {
 void TrainConfig::describe(Options& o) {
   const double huge = 1e12;
   o.group("Data");
-  o.add("dataset", &dataset, "text to learn from: a file, a folder, -, a name (tinyshakespeare, two-nouns, ...), or a folder "
+  o.add("dataset", &dataset,
+        "text to learn from: a file, a folder, -, a name (tinyshakespeare, two-nouns, ...), or a folder "
         "with train.bin");
   o.add("corpus", &corpus, "where a named text lies (file or folder)");
   o.add("tokenizer", &tokenizer, "bpe, byte, char, or the path of a tokenizer.json");
   o.add("ties", &ties, "which of two equally frequent pairs is merged first", {.choices = {"first", "hf", "bytes"}});
-  o.add("val_fraction", &val_fraction, "share of the tokens, at the end, held out", {.min = 0, .max = 1, .below_max = true});
+  o.add("val_fraction", &val_fraction, "share of the tokens, at the end, held out",
+        {.min = 0, .max = 1, .below_max = true});
   o.group("Run");
   o.add("out_dir", &out_dir, "folder of the run");
   o.add("init_from", &init_from, "scratch, resume, or the folder of a checkpoint to go on from");
@@ -20,21 +22,29 @@ void TrainConfig::describe(Options& o) {
   o.add("gradient_accumulation_steps", &gradient_accumulation_steps, "batches an update", {.min = 1, .max = 1 << 20});
   o.add("seed", &seed, "of initial values, batches and dropout");
   o.add("threads", &threads, "cores to use (0: all); never changes a result", {.min = 0, .max = 1024});
-  o.add("on_nan", &on_nan, {{"stop", OnNan::stop}, {"skip", OnNan::skip}}, "what a loss or gradient that is not finite does");
+  o.add("on_nan", &on_nan, {{"stop", OnNan::stop}, {"skip", OnNan::skip}},
+        "what a loss or gradient that is not finite does");
   o.group("Optimiser (AdamW)");
   o.add("learning_rate", &schedule.learning_rate, "peak", {.min = 0, .max = 1e6});
-  o.add("lr_schedule", &schedule.kind, {{"constant", ScheduleKind::constant}, {"cosine", ScheduleKind::cosine},
-        {"linear", ScheduleKind::linear}, {"wsd", ScheduleKind::wsd}, {"inv_sqrt", ScheduleKind::inv_sqrt}}, "its course");
+  o.add("lr_schedule", &schedule.kind,
+        {{"constant", ScheduleKind::constant},
+         {"cosine", ScheduleKind::cosine},
+         {"linear", ScheduleKind::linear},
+         {"wsd", ScheduleKind::wsd},
+         {"inv_sqrt", ScheduleKind::inv_sqrt}},
+        "its course");
   o.add("warmup_iters", &schedule.warmup_iters, "updates of linear warm-up", {.min = 0, .max = huge});
-  o.add("lr_decay_iters", &schedule.decay_iters, "update at which min_lr is reached (0: max_iters)", {.min = 0, .max = huge});
+  o.add("lr_decay_iters", &schedule.decay_iters, "update at which min_lr is reached (0: max_iters)",
+        {.min = 0, .max = huge});
   o.add("min_lr", &schedule.min_lr, "where the decay ends", {.min = 0, .max = 1e6});
   o.add("decay_frac", &schedule.decay_frac, "share that decays under wsd", {.min = 0, .max = 1});
   o.add("beta1", &adamw.beta1, "memory of the mean", {.min = 0, .max = 1, .below_max = true});
   o.add("beta2", &adamw.beta2, "memory of the square", {.min = 0, .max = 1, .below_max = true});
   o.add("eps", &adamw.eps, "added to the root", {.min = 0, .max = 1});
   o.add("weight_decay", &adamw.weight_decay, "decoupled decay", {.min = 0, .max = 100});
-  o.add("decay_group", &adamw.decay, {{"all", DecayGroup::all}, {"matrices", DecayGroup::matrices},
-        {"linear", DecayGroup::linear}}, "what decays: all (PyTorch), matrices and embeddings (nanoGPT), or linear layers");
+  o.add("decay_group", &adamw.decay,
+        {{"all", DecayGroup::all}, {"matrices", DecayGroup::matrices}, {"linear", DecayGroup::linear}},
+        "what decays: all (PyTorch), matrices and embeddings (nanoGPT), or linear layers");
   o.add("grad_clip", &adamw.grad_clip, "largest norm of the gradient (0: off)", {.min = 0, .max = 1e12});
   o.group("Watching");
   o.add("eval_interval", &eval_interval, "updates between evaluations (0: only at the end)", {.min = 0, .max = huge});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything a training run is decided by, by nanoGPT's names where it has one; the keys of the TOML file, the flags and
-// the record of a run are this one description.
+// Everything a training run is decided by, by nanoGPT's names where it has one; the keys of the TOML file, the flags
+// and the record of a run are this one description.
 #pragma once
 #include <string>
 

@@ -8,9 +8,7 @@ namespace {
 
 constexpr const char* kSeparator = "<|endoftext|>";  // between documents, so that a model can tell where one ends
 
-std::vector<std::string_view> views(const Corpus& corpus) {
-  return {corpus.documents.begin(), corpus.documents.end()};
-}
+std::vector<std::string_view> views(const Corpus& corpus) { return {corpus.documents.begin(), corpus.documents.end()}; }
 
 std::vector<std::string> separator_for(const Corpus& corpus) {
   return corpus.documents.size() > 1 ? std::vector<std::string>{kSeparator} : std::vector<std::string>{};
@@ -44,8 +42,10 @@ Tokenizer make_tokenizer(const std::string& name, const std::string& ties, int64
   }
   if (name != "bpe") return Tokenizer::load(name);
   BpeOptions o;
-  BARY_CHECK(vocab_size >= 256 && vocab_size <= 1 << 24, "vocab_size {}: byte-level BPE has 256 bytes to begin with; give 256 to "
-             "{}", vocab_size, 1 << 24);
+  BARY_CHECK(vocab_size >= 256 && vocab_size <= 1 << 24,
+             "vocab_size {}: byte-level BPE has 256 bytes to begin with; give 256 to "
+             "{}",
+             vocab_size, 1 << 24);
   o.vocab_size = static_cast<int>(vocab_size);
   auto rule = tie_rule_named(ties);
   BARY_CHECK(rule.has_value(), "ties: got '{}', expected first, hf or bytes", ties);
@@ -85,7 +85,8 @@ TrainData TrainData::load(const DataOptions& o, const std::optional<Tokenizer>& 
   }
   if (data.tokenizer) {
     for (int32_t id = 0; id < data.vocab_size; ++id)
-      data.bytes_of_token.push_back(id < data.tokenizer->vocab_size() ? static_cast<int32_t>(data.tokenizer->bytes_of(id).size()) : 0);
+      data.bytes_of_token.push_back(
+          id < data.tokenizer->vocab_size() ? static_cast<int32_t>(data.tokenizer->bytes_of(id).size()) : 0);
   }
   return data;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run learns from: a text with the tokenizer that codes it (learned on the text itself unless one is given), or a
-// folder of token files.
+// What a run learns from: a text with the tokenizer that codes it (learned on the text itself unless one is given), or
+// a folder of token files.
 #pragma once
 #include <functional>
 #include <memory>
@@ -31,7 +31,7 @@ class TrainData {
   std::optional<Tokenizer> tokenizer;  // token files may come without
   int64_t vocab_size = 0;
   std::string name, source, sha256;
-  int64_t bytes = 0;                     // of the text; 0 with token files
+  int64_t bytes = 0;                    // of the text; 0 with token files
   std::vector<int32_t> bytes_of_token;  // empty without a tokenizer
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loss of a model on held-out text: sums over targets in a fixed order, so it does not depend on how the text was cut into
-// batches, on threads, or on when it runs; it never touches the streams of training.
+// Loss of a model on held-out text: sums over targets in a fixed order, so it does not depend on how the text was cut
+// into batches, on threads, or on when it runs; it never touches the streams of training.
 #pragma once
 #include <functional>
 #include <span>
@@ -11,9 +11,9 @@
 namespace bary {
 
 struct Evaluation {
-  double loss_sum = 0;  // nats
-  int64_t tokens = 0;   // targets
-  int64_t bytes = 0;    // that the targets stand for; 0 = not known
+  double loss_sum = 0;           // nats
+  int64_t tokens = 0;            // targets
+  int64_t bytes = 0;             // that the targets stand for; 0 = not known
   double loss() const;           // nats a token
   double perplexity() const;     // exp of it
   double bits_per_byte() const;  // loss_sum / ln 2 / bytes; 0 if bytes are not known

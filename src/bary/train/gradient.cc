@@ -42,7 +42,8 @@ GradientSum::Result GradientSum::compute(int64_t sequences, int64_t T, const Seq
   const int64_t wave = gradient_buffers(sequences, size_, threads());  // added in order, wave after wave
   while (static_cast<int64_t>(groups_.size()) < wave) groups_.emplace_back(size_);
   std::vector<Result> results(static_cast<size_t>(sequences));
-  parallel_for(size_, kernel::kOptimizerChunk, [&](int64_t b, int64_t e) { std::fill(sum_.data() + b, sum_.data() + e, 0.0f); });
+  parallel_for(size_, kernel::kOptimizerChunk,
+               [&](int64_t b, int64_t e) { std::fill(sum_.data() + b, sum_.data() + e, 0.0f); });
   for (int64_t first = 0; first < groups; first += wave) {
     const int64_t count = std::min(wave, groups - first);
     parallel_tasks(count, [&](int64_t i, int) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of one optimiser step, depth first: a thread takes a fixed group of one to four sequences through forward
-// and backward of the whole model, one sequence after another, with its own tape and memory; the groups' gradients are
-// added in the order of their numbers. Sequences are numbered over the whole step, accumulation included, so neither
-// threads nor batch_size x gradient_accumulation_steps decide about a bit (docs/numerics.md).
+// The gradient of one optimiser step, depth first: a thread takes a fixed group of one to four sequences through
+// forward and backward of the whole model, one sequence after another, with its own tape and memory; the groups'
+// gradients are added in the order of their numbers. Sequences are numbered over the whole step, accumulation included,
+// so neither threads nor batch_size x gradient_accumulation_steps decide about a bit (docs/numerics.md).
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -37,8 +37,8 @@ class GradientSum {
   int64_t size() const { return size_; }
 
  private:
-  void one_group(int64_t group, int64_t sequences, int64_t T, const SequenceSource& source, const Pass& pass, float* into,
-                 std::span<Result> results) const;
+  void one_group(int64_t group, int64_t sequences, int64_t T, const SequenceSource& source, const Pass& pass,
+                 float* into, std::span<Result> results) const;
 
   const Decoder& model_;
   int64_t size_;

@@ -18,14 +18,23 @@ TokenSpan train_sample(const TrainData& data) {
   return data.train.slice(0, n);
 }
 
-TrainLoop::TrainLoop(const TrainConfig& config, Decoder& model, const TrainData& data, TrainHooks hooks, nlohmann::json record)
-    : config_(config), model_(model), data_(data), hooks_(std::move(hooks)), record_(std::move(record)),
-      windows_(data.train, model.config().block_size, "the training part"), gradient_(model),
+TrainLoop::TrainLoop(const TrainConfig& config, Decoder& model, const TrainData& data, TrainHooks hooks,
+                     nlohmann::json record)
+    : config_(config),
+      model_(model),
+      data_(data),
+      hooks_(std::move(hooks)),
+      record_(std::move(record)),
+      windows_(data.train, model.config().block_size, "the training part"),
+      gradient_(model),
       optimizer_(model.parameters(), config.adamw) {
   config_.check();
-  BARY_CHECK(model.config().vocab_size >= data.vocab_size, "train: the data has a vocabulary of {}, the model of {}; were they "
-             "made with the same tokenizer?", data.vocab_size, model.config().vocab_size);
-  flops_per_step_ = count_flops(model.config(), model.config().block_size).training * static_cast<double>(config_.sequences());
+  BARY_CHECK(model.config().vocab_size >= data.vocab_size,
+             "train: the data has a vocabulary of {}, the model of {}; were they "
+             "made with the same tokenizer?",
+             data.vocab_size, model.config().vocab_size);
+  flops_per_step_ =
+      count_flops(model.config(), model.config().block_size).training * static_cast<double>(config_.sequences());
   check_writable(config_.out_dir, static_cast<int64_t>(model.parameters().count()) * 4 * 4 + (1 << 20));
 }
 
@@ -37,6 +46,7 @@ void TrainLoop::resume() {
     has_best_ = true;
     result_.best_val_loss = state["best_val_loss"].get<double>();
     result_.best_step = state.value("best_step", int64_t{-1});
+    evaluations_since_best_ = state.value("evaluations_since_best", int64_t{0});
   }
   result_.steps = start_step_;
 }
@@ -45,7 +55,8 @@ void TrainLoop::metric(const nlohmann::json& line) {
   std::ofstream out(std::filesystem::path(config_.out_dir) / "metrics.jsonl", std::ios::app);
   out << dump_json(line, -1) << '\n';
   out.flush();
-  BARY_CHECK(out.good(), ErrorKind::system, "{}/metrics.jsonl could not be written; is the disk full?", config_.out_dir);
+  BARY_CHECK(out.good(), ErrorKind::system, "{}/metrics.jsonl could not be written; is the disk full?",
+             config_.out_dir);
 }
 
 TrainResult TrainLoop::run() {
@@ -61,7 +72,8 @@ TrainResult TrainLoop::run() {
     one_step();
     const bool last = result_.steps == config_.max_iters;
     if (due(config_.eval_interval) && !last) evaluate(false);
-    if (hooks_.sample && (due(config_.sample_interval) || (last && config_.sample_interval > 0))) hooks_.sample(result_.steps, model_);
+    if (hooks_.sample && (due(config_.sample_interval) || (last && config_.sample_interval > 0)))
+      hooks_.sample(result_.steps, model_);
     if (due(config_.save_interval) && !last) save(false);
     if (config_.patience > 0 && evaluations_since_best_ >= config_.patience) {
       result_.stopped_early = true;
@@ -81,9 +93,12 @@ void TrainLoop::one_step() {
   pass.training = true;
   pass.seed = config_.seed;
   pass.step = static_cast<uint64_t>(it);
-  auto r = gradient_.compute(config_.sequences(), T, [&](int64_t s, std::span<int32_t> in, std::span<int32_t> out) {
-    windows_.window(config_.seed, Purpose::batch, static_cast<uint64_t>(it), static_cast<uint64_t>(s), in, out);
-  }, pass);
+  auto r = gradient_.compute(
+      config_.sequences(), T,
+      [&](int64_t s, std::span<int32_t> in, std::span<int32_t> out) {
+        windows_.window(config_.seed, Purpose::batch, static_cast<uint64_t>(it), static_cast<uint64_t>(s), in, out);
+      },
+      pass);
   const double lr = learning_rate(config_.full_schedule(), it);
   AdamW::Report report{0, false};
   if (std::isfinite(r.loss)) report = optimizer_.step(gradient_.values(), r.tokens, lr);
@@ -99,8 +114,13 @@ void TrainLoop::one_step() {
   s.eta_seconds = result_.seconds / static_cast<double>(done) * static_cast<double>(config_.max_iters - result_.steps);
   if (hooks_.step) hooks_.step(s);
   if (result_.steps % config_.log_interval == 0 || result_.steps == config_.max_iters || result_.steps == 1) {
-    metric({{"step", s.step}, {"loss", s.loss}, {"lr", lr}, {"grad_norm", s.grad_norm}, {"ms", s.seconds * 1e3},
-            {"tokens_per_second", s.tokens_per_second}, {"gflops", s.gflops}});
+    metric({{"step", s.step},
+            {"loss", s.loss},
+            {"lr", lr},
+            {"grad_norm", s.grad_norm},
+            {"ms", s.seconds * 1e3},
+            {"tokens_per_second", s.tokens_per_second},
+            {"gflops", s.gflops}});
   }
 }
 
@@ -113,14 +133,18 @@ Evaluation TrainLoop::eval_part(TokenSpan tokens) const {
 void TrainLoop::evaluate(bool final_one) {
   if (model_.config().causal()) {
     CausalityReport probe = probe_causality(model_, config_.eval_seed);
-    BARY_CHECK(probe.causal, ErrorKind::numeric, "train: the model is not causal: changing token {} moved output {}; its losses "
-               "would be worthless, so the run stops here", probe.changed, probe.moved);
+    BARY_CHECK(probe.causal, ErrorKind::numeric,
+               "train: the model is not causal: changing token {} moved output {}; its losses "
+               "would be worthless, so the run stops here",
+               probe.changed, probe.moved);
   }
   EvalReport e;
   e.step = result_.steps;
   e.final = final_one;
-  e.train = final_one ? evaluate_all(model_, train_sample(data_), data_.bytes_of_token, true) : eval_part(train_sample(data_));
-  e.val = final_one && !data_.val.empty() ? evaluate_all(model_, data_.val, data_.bytes_of_token, true) : eval_part(data_.val);
+  e.train = final_one ? evaluate_all(model_, train_sample(data_), data_.bytes_of_token, true)
+                      : eval_part(train_sample(data_));
+  e.val = final_one && !data_.val.empty() ? evaluate_all(model_, data_.val, data_.bytes_of_token, true)
+                                          : eval_part(data_.val);
   // Best is decided on one measure for the whole run: the fixed windows, or all of them.
   const Evaluation judged = final_one && config_.eval_iters != 0 ? eval_part(data_.val) : e.val;
   const double loss = judged.loss();
@@ -135,17 +159,29 @@ void TrainLoop::evaluate(bool final_one) {
   }
   evaluated_at_ = result_.steps;
   if (final_one) result_.train = e.train, result_.val = e.val;
-  metric({{"step", e.step}, {"train_loss", e.train.loss()}, {"val_loss", e.val.loss()}, {"val_perplexity", e.val.perplexity()},
-          {"val_bits_per_byte", e.val.bits_per_byte()}, {"whole_text", final_one || config_.eval_iters == 0}});
+  metric({{"step", e.step},
+          {"train_loss", e.train.loss()},
+          {"val_loss", e.val.loss()},
+          {"val_perplexity", e.val.perplexity()},
+          {"val_bits_per_byte", e.val.bits_per_byte()},
+          {"whole_text", final_one || config_.eval_iters == 0}});
   if (hooks_.evaluated) hooks_.evaluated(e);
   if (!config_.eval_only && (e.best || config_.always_save_checkpoint)) save(e.best);
 }
 
 void TrainLoop::save(bool best) {
+  const std::string damaged = first_not_finite(model_.parameters(), model_.parameters().values());
+  BARY_CHECK(damaged.empty(), ErrorKind::numeric,
+             "train: after step {} parameter {} is not finite and is not saved: {}; try a "
+             "lower --learning_rate, --grad_clip 1 or warm-up",
+             result_.steps, damaged, last_good());
   nlohmann::json state = {{"step", result_.steps}, {"seed", config_.seed}, {"loss", result_.final_loss}};
-  if (has_best_) state["best_val_loss"] = result_.best_val_loss, state["best_step"] = result_.best_step;
+  if (has_best_) {
+    state["best_val_loss"] = result_.best_val_loss, state["best_step"] = result_.best_step;
+    state["evaluations_since_best"] = evaluations_since_best_;
+  }
   const std::filesystem::path folder = config_.out_dir;
-  if (config_.always_save_checkpoint && saved_at_ != result_.steps) {
+  if ((config_.always_save_checkpoint || result_.interrupted) && saved_at_ != result_.steps) {  // Ctrl-C loses nothing
     result_.last_folder = (folder / "last").string();
     save_model(result_.last_folder, model_, data_.tokenizer, &optimizer_, state);
     saved_at_ = result_.steps;
@@ -173,25 +209,34 @@ std::string TrainLoop::diagnose() const {
   };
   watch("hook_embed");
   for (int64_t i = 0; i < model_.config().n_layer; ++i)
-    for (const char* end : {".hook_resid_pre", ".hook_resid_mid", ".hook_resid_post"}) watch("blocks." + std::to_string(i) + end);
+    for (const char* end : {".hook_resid_pre", ".hook_resid_mid", ".hook_resid_post"})
+      watch("blocks." + std::to_string(i) + end);
   for (int64_t s = 0; s < config_.sequences() && name.empty(); ++s) {
-    windows_.window(config_.seed, Purpose::batch, static_cast<uint64_t>(result_.steps), static_cast<uint64_t>(s), in, out);
+    windows_.window(config_.seed, Purpose::batch, static_cast<uint64_t>(result_.steps), static_cast<uint64_t>(s), in,
+                    out);
     model_.hidden(in, 1);
   }
   if (!name.empty()) return name;
-  return "gradient of " + first_not_finite(model_.parameters(), gradient_.values());
+  name = first_not_finite(model_.parameters(), gradient_.values());
+  return name.empty() ? "the norm of the gradient, though each of its values is finite" : "gradient of " + name;
+}
+
+std::string TrainLoop::last_good() const {
+  return saved_at_ >= 0 ? fmt::format("{}/last (step {}) still holds the last good state", config_.out_dir, saved_at_)
+                        : fmt::format("what {} held before is as it was", config_.out_dir);
 }
 
 void TrainLoop::refuse_not_finite(double loss) {
   const std::string first = diagnose();
   if (config_.on_nan == OnNan::skip) {
-    if (hooks_.note) hooks_.note(fmt::format("step {} skipped: loss {}, first not finite: {}", result_.steps + 1, loss, first));
+    if (hooks_.note)
+      hooks_.note(fmt::format("step {} skipped: loss {}, first not finite: {}", result_.steps + 1, loss, first));
     return;
   }
-  fail(ErrorKind::numeric, "train: at step {} the loss is {} and the first tensor that is not finite is {}; nothing was changed "
-       "by this step and {} still holds the last good state; try a lower --learning_rate, --grad_clip 1 or warm-up",
-       result_.steps + 1, loss, first,
-       saved_at_ >= 0 ? fmt::format("{}/last (step {})", config_.out_dir, saved_at_) : config_.out_dir);
+  fail(ErrorKind::numeric,
+       "train: at step {} the loss is {} and the first tensor that is not finite is {}; nothing was changed "
+       "by this step; {}; try a lower --learning_rate, --grad_clip 1 or warm-up",
+       result_.steps + 1, loss, first, last_good());
 }
 
 }  // namespace bary

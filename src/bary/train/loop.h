@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training loop. It prints nothing: whoever calls it hears of steps, evaluations and samples through hooks. N updates
-// are N updates, with an evaluation and a save before the first and after the last (nanoGPT does one more).
+// The training loop. It prints nothing: whoever calls it hears of steps, evaluations and samples through hooks. N
+// updates are N updates, with an evaluation and a save before the first and after the last (nanoGPT does one more).
 #pragma once
 #include <atomic>
 #include <functional>
@@ -41,12 +41,12 @@ struct TrainHooks {
 struct TrainResult {
   int64_t steps = 0;  // updates done in all
   bool interrupted = false, stopped_early = false;
-  Evaluation train, val;   // of the last weights on the whole texts, after the chapter's definition
+  Evaluation train, val;  // of the last weights on the whole texts, after the chapter's definition
   double best_val_loss = 0;
   int64_t best_step = -1;
-  double final_loss = 0;   // of the last batch
-  double seconds = 0;      // in steps
-  int64_t tokens = 0;      // learned from in this process
+  double final_loss = 0;  // of the last batch
+  double seconds = 0;     // in steps
+  int64_t tokens = 0;     // learned from in this process
   std::string weights_sha256, last_folder;
 };
 
@@ -62,7 +62,8 @@ class TrainLoop {
   void evaluate(bool final_one);
   void save(bool best);
   void refuse_not_finite(double loss);  // throws or, with on_nan=skip, leaves everything as it was
-  std::string diagnose() const;          // the first tensor that is not finite
+  std::string diagnose() const;         // the first tensor that is not finite
+  std::string last_good() const;
   void metric(const nlohmann::json& line);
   Evaluation eval_part(TokenSpan tokens) const;
 

@@ -16,10 +16,12 @@ CausalityReport probe_causality(const Decoder& model, uint64_t seed) {
   const Tensor before = model.hidden(ids, 1);
   for (int64_t keep = 1; keep < T; keep = 2 * keep + 1) {
     std::vector<int32_t> other = ids;
-    for (int64_t t = keep; t < T; ++t) other[static_cast<size_t>(t)] = static_cast<int32_t>((other[static_cast<size_t>(t)] + 1) % V);
+    for (int64_t t = keep; t < T; ++t)
+      other[static_cast<size_t>(t)] = static_cast<int32_t>((other[static_cast<size_t>(t)] + 1) % V);
     const Tensor after = model.hidden(other, 1);
     for (int64_t t = 0; t < keep; ++t) {
-      if (std::memcmp(before.row(t), after.row(t), static_cast<size_t>(before.channels()) * 4) != 0) return {false, keep, t};
+      if (std::memcmp(before.row(t), after.row(t), static_cast<size_t>(before.channels()) * 4) != 0)
+        return {false, keep, t};
     }
   }
   return {};

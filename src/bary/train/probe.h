@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The causality probe: in a causal model changing token t must not move any output before t, not by a bit. Run before each
-// evaluation, because a model that sees the answer has a splendid loss.
+// The causality probe: in a causal model changing token t must not move any output before t, not by a bit. Run before
+// each evaluation, because a model that sees the answer has a splendid loss.
 #pragma once
 #include <cstdint>
 #include <vector>

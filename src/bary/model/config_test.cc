@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bary/model/config.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace bary {
+namespace {
+
+std::string refusal(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::input) << e.what();
+    return e.what();
+  }
+  ADD_FAILURE() << "was accepted";
+  return "";
+}
+
+// Refused, and the message holds every one of `parts`.
+void expect_refused(const std::function<void(ModelConfig&)>& change, const std::vector<std::string>& parts) {
+  ModelConfig c;
+  change(c);
+  const std::string message = refusal([&] { c.check(); });
+  for (const std::string& part : parts) EXPECT_NE(message.find(part), std::string::npos) << part << " in: " << message;
+}
+
+TEST(ModelConfig, DefaultsAreTheChaptersBlock) {
+  ModelConfig c;
+  EXPECT_NO_THROW(c.check());
+  EXPECT_EQ(c.head_width(), 32);
+  EXPECT_EQ(c.heads_kv(), 4);
+  EXPECT_EQ(c.positions(), 128);
+  EXPECT_EQ(c.mlp_width(), 512);
+  EXPECT_TRUE(c.final_norm());
+  EXPECT_TRUE(c.causal());
+}
+
+TEST(ModelConfig, RefusesWidthsThatDoNotDivide) {
+  expect_refused([](auto& c) { c.n_embd = 130; }, {"n_embd 130", "n_head 4", "d_head"});
+  expect_refused([](auto& c) { c.n_kv_head = 3; }, {"n_head 4", "n_kv_head 3"});
+  expect_refused([](auto& c) { c.n_kv_head = 8; }, {"n_head 4", "n_kv_head 8"});
+  expect_refused([](auto& c) { c.attn_proj = false, c.d_head = 16; }, {"4 x 16", "128"});
+  ModelConfig c;
+  c.n_embd = 130, c.d_head = 32;  // given the width of a head, nothing has to divide
+  EXPECT_NO_THROW(c.check());
+}
+
+TEST(ModelConfig, RefusesOddRotaryHeads) {
+  expect_refused([](auto& c) { c.pos = Position::rotary, c.d_head = 7; }, {"even", "7"});
+  expect_refused([](auto& c) { c.pos = Position::rotary, c.n_head = 128; }, {"even", "1"});
+  ModelConfig c;
+  c.pos = Position::alibi, c.d_head = 7;
+  EXPECT_NO_THROW(c.check());
+}
+
+TEST(ModelConfig, RefusesSizesBelowOne) {
+  expect_refused([](auto& c) { c.n_head = 0; }, {"n_head is 0"});
+  expect_refused([](auto& c) { c.n_embd = 0; }, {"n_embd is 0"});
+  expect_refused([](auto& c) { c.vocab_size = 0; }, {"vocab_size is 0"});
+  expect_refused([](auto& c) { c.block_size = -1; }, {"block_size is -1"});
+  expect_refused([](auto& c) { c.mlp_ratio = 0; }, {"mlp_ratio is 0"});
+  expect_refused([](auto& c) { c.n_layer = -1; }, {"n_layer -1"});
+  expect_refused([](auto& c) { c.n_kv_head = -4; }, {"n_kv_head -4"});
+}
+
+TEST(ModelConfig, RefusesWhatHasNoMeaning) {
+  expect_refused([](auto& c) { c.mask = Mask::window; }, {"window", "0"});
+  expect_refused([](auto& c) { c.context = 64; }, {"context 64", "block_size 128"});
+  expect_refused([](auto& c) { c.pos = Position::alibi, c.mask = Mask::full; }, {"alibi", "causal"});
+}
+
+TEST(ModelConfig, RefusesWhatCouldNotBeAddressed) {
+  expect_refused([](auto& c) { c.vocab_size = int64_t{1} << 40; }, {"10^12"});
+  expect_refused([](auto& c) { c.context = int64_t{1} << 40; }, {"10^12"});
+  expect_refused([](auto& c) { c.n_embd = int64_t{1} << 30, c.n_head = 1; }, {"10^12"});
+  expect_refused([](auto& c) { c.n_layer = int64_t{1} << 30; }, {"10^12"});
+}
+
+ModelConfig far_from_default() {
+  ModelConfig c;
+  c.vocab_size = 300, c.block_size = 7, c.context = 9, c.n_layer = 3, c.n_head = 6, c.n_kv_head = 2, c.n_embd = 30, c.d_head = 8;
+  c.mlp_ratio = 2, c.mixer = Mixer::average, c.mlp = MlpKind::swiglu, c.norm = NormPlace::parallel, c.norm_kind = NormKind::rms;
+  c.pos = Position::rotary, c.mask = Mask::window, c.window = 3, c.scale = false, c.residual = false, c.qkv_bias = true;
+  c.attn_proj = false, c.bias = false, c.head_bias = false, c.tie_embeddings = true, c.dropout = 0.25, c.rope_theta = 500;
+  c.norm_eps = 1e-6, c.init = InitStyle::gpt2;
+  return c;
+}
+
+TEST(ModelConfig, GoesThroughJsonUnchanged) {
+  for (ModelConfig c : {ModelConfig{}, far_from_default()}) {
+    c.mixer = c.pos == Position::rotary ? Mixer::average : c.mixer;
+    const nlohmann::json j = to_json(c);
+    EXPECT_EQ(to_json(model_config_from_json(nlohmann::json::parse(j.dump()), "config.json")), j);
+    EXPECT_EQ(j["model_type"], "bary");
+    EXPECT_EQ(j["n_positions"], c.positions());
+  }
+  const ModelConfig c = model_config_from_json(to_json(far_from_default()), "config.json");
+  EXPECT_EQ(c.n_kv_head, 2);
+  EXPECT_EQ(c.norm, NormPlace::parallel);
+  EXPECT_EQ(c.dropout, 0.25);
+  EXPECT_EQ(c.init, InitStyle::gpt2);
+  EXPECT_FALSE(c.residual);
+}
+
+TEST(ModelConfig, EveryKeyOfTheFileMatters) {  // the two configurations differ in all of them
+  const nlohmann::json a = to_json(ModelConfig{}), b = to_json(far_from_default());
+  ModelConfig c;
+  Options o("config");
+  c.describe(o);
+  for (const std::string& name : o.names()) EXPECT_NE(a[name], b[name]) << name;
+}
+
+TEST(ModelConfig, RefusesFilesOfOthersAndIncompleteOnes) {
+  nlohmann::json j = to_json(ModelConfig{});
+  auto message = [&] { return refusal([&] { model_config_from_json(j, "here/config.json"); }); };
+  j["model_type"] = "gpt2";
+  EXPECT_NE(message().find("here/config.json"), std::string::npos);
+  j = nlohmann::json::array();
+  EXPECT_NE(message().find("model_type"), std::string::npos);
+  j = to_json(ModelConfig{});
+  j.erase("n_layer");
+  EXPECT_NE(message().find("n_layer"), std::string::npos);
+  j = to_json(ModelConfig{});
+  for (const nlohmann::json& wrong : {nlohmann::json("many"), nlohmann::json(1.5), nlohmann::json(-1), nlohmann::json(nullptr),
+                                      nlohmann::json(1e30), nlohmann::json::array()}) {
+    j["n_layer"] = wrong;
+    EXPECT_NE(message().find("n_layer"), std::string::npos) << wrong;
+  }
+  j = to_json(ModelConfig{});
+  j["n_head"] = 3;  // each value alone is fine
+  EXPECT_NE(message().find("n_head 3"), std::string::npos);
+  j = to_json(ModelConfig{});
+  j["something_new"] = 1;  // other tools add keys
+  EXPECT_NO_THROW(model_config_from_json(j, "config.json"));
+}
+
+TEST(Presets, AreAllBuildable) {
+  for (const std::string& name : preset_names()) EXPECT_NO_THROW(preset(name).check()) << name;
+}
+
+TEST(Presets, AnUnknownNameComesWithTheNearest) {
+  const std::string message = refusal([] { preset("gpt2-mediun"); });
+  EXPECT_NE(message.find("did you mean gpt2-medium?"), std::string::npos) << message;
+  EXPECT_NE(refusal([] { preset(""); }).find("known are"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace bary
