@@ -90,7 +90,7 @@ TEST(Init, DependsOnSeedAndNameOnly) {
     auto va = a.parameters().values_of(p), vb = b.parameters().values_of(*q);
     EXPECT_TRUE(std::equal(va.begin(), va.end(), vb.begin(), vb.end())) << p.name;
     auto vo = other.parameters().values_of(p);
-    if (p.role != Role::norm) EXPECT_FALSE(std::equal(va.begin(), va.end(), vo.begin(), vo.end())) << p.name;
+    EXPECT_EQ(std::equal(va.begin(), va.end(), vo.begin(), vo.end()), p.role == Role::norm) << p.name;
   }
   std::map<float, std::string> first;  // no two tensors share their numbers
   for (const Parameter& p : b.parameters().list()) {
