@@ -52,7 +52,7 @@ threads: ## all but the slow tests under ThreadSanitizer
 
 bench: build/release/build.ninja ## measure this machine and bary on it
 	@cmake --build build/release --target bary_program
-	@build/release/bin/bary bench
+	@build/release/bin/bary bench step
 
 clean: ## remove build folders (the Python environment too)
 	@rm -rf build

@@ -16,7 +16,11 @@ std::string short_reason(const std::string& message) {
   size_t from = message.find("] ");
   std::string reason = from == std::string::npos ? message : message.substr(from + 2);
   size_t cut = reason.find("; last read");
-  return cut == std::string::npos ? reason : reason.substr(0, cut);
+  if (cut != std::string::npos) reason.resize(cut);
+  // It quotes a number that is too large as it came, however long that is.
+  constexpr size_t kLongest = 200;
+  if (reason.size() > kLongest) reason = reason.substr(0, kLongest) + "...";
+  return reason;
 }
 
 [[noreturn]] void wrong_type(const Json& value, const std::string& key, const std::string& what, const char* wanted) {

@@ -98,7 +98,8 @@ void Options::parse_toml_text(std::string_view text, const std::string& path) {
   try {
     collect(toml::parse(text, path), path, values);
   } catch (const toml::parse_error& error) {
-    fail("{}: not TOML: {}", place_of(path, error.source()), error.description());
+    // It quotes what it met as it came, control characters too.
+    fail("{}: not TOML: {}", place_of(path, error.source()), quote(error.description(), 300));
   }
   std::map<std::string, std::string> seen;  // name -> place: two headings could hold one key
   for (auto& [key, place, value] : values) {

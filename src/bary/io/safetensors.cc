@@ -17,6 +17,7 @@ static_assert(std::endian::native == std::endian::little, "safetensors holds lit
 
 constexpr uint64_t kLongestHeader = 100'000'000;  // the format's own limit
 constexpr int kDeepestHeader = 8;
+constexpr size_t kMostSizes = 64;  // of a shape; the file's own, but messages show it
 constexpr const char* kMetadataKey = "__metadata__";
 
 int64_t dtype_bytes(std::string_view dtype) {
@@ -125,6 +126,8 @@ SafetensorsFile::Info SafetensorsFile::parse_tensor(const std::string& name, con
     return static_cast<int64_t>(number.get<uint64_t>());
   };
   BARY_CHECK(shape.is_array(), "{}: its shape is no list; the file is damaged", where);
+  BARY_CHECK(shape.size() <= kMostSizes, "{}: its shape has {} sizes, at most {} are read; the file is damaged", where,
+             shape.size(), kMostSizes);
   for (const Json& size : shape) info.shape.push_back(whole(size));
   BARY_CHECK(offsets.is_array() && offsets.size() == 2, "{}: data_offsets is no pair; the file is damaged", where);
   int64_t begin = whole(offsets[0]), end = whole(offsets[1]);
