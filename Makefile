@@ -40,12 +40,12 @@ clang: ## build everything with clang++, warnings are errors
 	@tools/setup/install.sh build check
 	@$(MAKE) --no-print-directory build PRESET=clang
 
-sanitize: ## all but the slow tests under AddressSanitizer and UndefinedBehaviorSanitizer
+sanitize: ## all but the slow and the same-bits tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@tools/setup/install.sh build check
 	@$(FIXED_LAYOUT) $(MAKE) --no-print-directory build PRESET=asan
 	@$(FIXED_LAYOUT) ctest --preset asan -j $(JOBS)
 
-threads: ## all but the slow tests under ThreadSanitizer
+threads: ## all but the slow and the same-bits tests under ThreadSanitizer
 	@tools/setup/install.sh build check
 	@$(FIXED_LAYOUT) $(MAKE) --no-print-directory build PRESET=tsan
 	@$(FIXED_LAYOUT) ctest --preset tsan -j $(JOBS)

@@ -18,7 +18,7 @@ constexpr const char* kText =
 
 std::string little_endian(uint64_t value, size_t bytes) {
   std::string out;
-  for (size_t i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 255);
+  for (size_t i = 0; i < bytes; ++i, value >>= 8) out += static_cast<char>(value & 255);
   return out;
 }
 

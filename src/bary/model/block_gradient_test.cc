@@ -81,7 +81,7 @@ TEST_P(BlockGradient, IsTheDefinitions) {
 // difference is largest, and in a random direction, which a wrong entry anywhere would turn. h = 0.01 of a vector of
 // length 1: the cubic term is below 2 % for these models, and the rounding of a loss of 24 rows, about 24 x 4 eps, becomes
 // 3e-4 after the division. ReLU has corners, whose share of the step grows with it: a tenth of the step, at ten times the
-// rounding.
+// rounding, and 5 %.
 TEST_P(BlockGradient, FollowsDifferencesOfTheLoss) {
   Decoder model(config, 5);
   const std::vector<float> g = gradient(model);
@@ -104,7 +104,7 @@ TEST_P(BlockGradient, FollowsDifferencesOfTheLoss) {
       for (float& x : d) x = static_cast<float>(x / norm);
       const bool corners = config.mlp == MlpKind::relu;
       const double h = corners ? 0.001 : 0.01, difference = (loss_at(values, base, d, h) - loss_at(values, base, d, -h)) / (2 * h);
-      EXPECT_NEAR(difference, dot(mine, d), 0.02 * length + (corners ? 1e-2 : 1e-3)) << p.name << (along ? " along" : " across");
+      EXPECT_NEAR(difference, dot(mine, d), (corners ? 0.05 : 0.02) * length + (corners ? 1e-2 : 1e-3)) << p.name << (along ? " along" : " across");
     }
     std::copy(base.begin(), base.end(), values.begin());
     model.parameters().changed();

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bary/train/gradient.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "bary/tensor/tape.h"
+#include "bary/train/small_model_test.h"
+
+namespace bary {
+namespace {
+
+using namespace test;
+
+constexpr int64_t kT = 8;
+
+struct Batch {
+  explicit Batch(int64_t sequences, uint64_t seed = 1)
+      : inputs(random_ids(sequences * kT, 29, seed)), targets(random_ids(sequences * kT, 29, seed + 100)) {}
+  SequenceSource source() const {
+    return [this](int64_t s, std::span<int32_t> in, std::span<int32_t> out) {
+      std::copy_n(inputs.begin() + s * kT, kT, in.begin());
+      std::copy_n(targets.begin() + s * kT, kT, out.begin());
+    };
+  }
+  std::vector<int32_t> inputs, targets;
+};
+
+double distance(std::span<const float> a, std::span<const float> b) {
+  double m = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double d = std::fabs(static_cast<double>(a[i]) - b[i]);
+    m = d <= m ? m : std::isnan(d) ? HUGE_VAL : d;
+  }
+  return m;
+}
+double largest(std::span<const float> a) {
+  double m = 0;
+  for (float x : a) m = std::max(m, std::fabs(static_cast<double>(x)));
+  return m;
+}
+std::span<const float> span_of(const GradientSum& g) { return {g.values(), static_cast<size_t>(g.size())}; }
+
+TEST(Gradient, IsThatOfOneLossOverAllSequences) {
+  Decoder model(small_model(), 3);
+  for (int64_t B : {1, 3, 16, 40}) {
+    Batch batch(B);
+    GradientSum gradient(model);
+    auto r = gradient.compute(B, kT, batch.source(), Pass{});
+    std::vector<float> at_once(static_cast<size_t>(gradient.size()), 0.0f);
+    Tape tape(at_once.data());
+    LossSum loss = model.loss(batch.inputs, batch.targets, B);
+    tape.backward(loss.loss);
+    EXPECT_EQ(r.tokens, B * kT);
+    EXPECT_NEAR(r.loss, loss.sum, 1e-12 * loss.sum) << "the same terms, in another order of doubles";
+    // the rows are summed in other groups: rounding of sums over B T rows
+    EXPECT_LE(distance(span_of(gradient), at_once), 4 * 0x1p-24 * std::sqrt(static_cast<double>(B * kT)) * largest(at_once));
+  }
+}
+
+TEST(Gradient, CountsTokensAndNotBatches) {  // T10: losses {4} and {1,1,1} mean 7/4, not the mean of the means
+  Decoder model(small_model(), 3);
+  Batch batch(2);
+  std::fill(batch.targets.begin() + 1, batch.targets.begin() + kT, -1);       // one target in the first sequence,
+  std::fill(batch.targets.begin() + kT + 3, batch.targets.end(), -1);         // three in the second
+  GradientSum gradient(model);
+  auto r = gradient.compute(2, kT, batch.source(), Pass{});
+  EXPECT_EQ(r.tokens, 4);
+  double sum = 0;
+  for (int64_t s : {0, 1}) {
+    auto at = static_cast<size_t>(s * kT);
+    sum += model.loss(std::span(batch.inputs).subspan(at, kT), std::span(batch.targets).subspan(at, kT), 1).sum;
+  }
+  EXPECT_EQ(r.loss, sum);
+  EXPECT_EQ(r.mean(), sum / 4);
+}
+
+TEST(Gradient, MaskedTargetsAddExactlyNothing) {  // T12
+  Decoder model(small_model(), 3);
+  Batch batch(3);
+  GradientSum alone(model), masked(model);
+  alone.compute(2, kT, batch.source(), Pass{});
+  std::fill(batch.targets.begin() + 2 * kT, batch.targets.end(), -1);
+  auto r = masked.compute(3, kT, batch.source(), Pass{});
+  EXPECT_EQ(r.tokens, 2 * kT);
+  EXPECT_EQ(distance(span_of(alone), span_of(masked)), 0);
+  std::fill(batch.targets.begin(), batch.targets.end(), -1);
+  r = masked.compute(3, kT, batch.source(), Pass{});
+  EXPECT_EQ(r.tokens, 0);
+  EXPECT_EQ(r.loss, 0);
+  EXPECT_EQ(r.mean(), 0) << "not 0/0";
+  EXPECT_EQ(largest(span_of(masked)), 0);
+}
+
+TEST(Gradient, TheSecondComputationStartsFromZero) {
+  Decoder model(small_model(), 3);
+  Batch batch(5);
+  GradientSum twice(model), once(model);
+  twice.compute(5, kT, Batch(5, 9).source(), Pass{});
+  twice.compute(5, kT, batch.source(), Pass{});
+  once.compute(5, kT, batch.source(), Pass{});
+  EXPECT_EQ(distance(span_of(twice), span_of(once)), 0);
+}
+
+TEST(Gradient, SequencesAreNumberedOverTheWholeStep) {
+  EXPECT_EQ(sequences_per_group(1), 1);
+  EXPECT_EQ(sequences_per_group(31), 1);
+  EXPECT_EQ(sequences_per_group(32), 2);
+  EXPECT_EQ(sequences_per_group(64), 4);
+  EXPECT_EQ(sequences_per_group(100000), 4);
+  // dropout's masks are named by the sequence's number: the second of two is the one that begins at 1
+  ModelConfig c = small_model();
+  c.dropout = 0.3;
+  Decoder model(c, 3);
+  Batch batch(2);
+  Pass pass;
+  pass.training = true, pass.seed = 5, pass.step = 2;
+  GradientSum both(model), first(model), second(model);
+  auto r = both.compute(2, kT, batch.source(), pass);
+  auto r1 = first.compute(1, kT, batch.source(), pass);
+  pass.sequence = 1;
+  auto r2 = second.compute(1, kT, [&](int64_t, std::span<int32_t> in, std::span<int32_t> out) { batch.source()(1, in, out); }, pass);
+  EXPECT_EQ(r.loss, r1.loss + r2.loss);
+  std::vector<float> sum(static_cast<size_t>(first.size()));
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] = first.values()[i] + second.values()[i];
+  EXPECT_EQ(distance(span_of(both), sum), 0);
+}
+
+TEST(Gradient, NoSequencesAreRefused) {
+  Decoder model(small_model(), 3);
+  GradientSum gradient(model);
+  EXPECT_TRUE(has(message([&] { gradient.compute(0, kT, Batch(1).source(), Pass{}); }), "0 sequences"));
+}
+
+TEST(Gradient, ATargetOutsideTheVocabularyIsSaidFromAnyThread) {
+  Decoder model(small_model(), 3);
+  Batch batch(20);
+  batch.targets[77] = 29;
+  GradientSum gradient(model);
+  EXPECT_TRUE(has(message([&] { gradient.compute(20, kT, batch.source(), Pass{}); }), "target 29"));
+  batch.targets[77] = 1;
+  EXPECT_NO_THROW(gradient.compute(20, kT, batch.source(), Pass{})) << "and the next step works";
+}
+
+TEST(Gradient, NotANumberStaysOne) {  // no fast-math anywhere on the way (T14)
+  Decoder model(small_model(), 3);
+  model.parameters().values()[0] = std::numeric_limits<float>::quiet_NaN();
+  model.parameters().changed();
+  Batch batch(2);
+  batch.inputs[0] = 0;  // the row with the NaN
+  GradientSum gradient(model);
+  auto r = gradient.compute(2, kT, batch.source(), Pass{});
+  EXPECT_TRUE(std::isnan(r.loss));
+  EXPECT_NE(first_not_finite(model.parameters(), gradient.values()), "");
+}
+
+}  // namespace
+}  // namespace bary
