@@ -5,10 +5,12 @@
 //   BARY_FUZZ_CASE=17 bary_fuzz_test --gtest_filter=Fuzz.Json      one of them again
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <functional>
 
 #include "allocation_watch.h"
+#include "bary/base/json.h"
 #include "bary/base/quote.h"
 #include "bary/text/corpus_command.h"
 #include "last_words.h"
@@ -135,6 +137,30 @@ TEST(Fuzz, ModelConfig) {
   hunt("model_config", 2000, valid, json_and_bytes(valid));
 }
 
+// Sizes that are each allowed but overflow once they are multiplied, which random damage does not find.
+TEST(Fuzz, ModelConfigSizes) {
+  const std::vector<std::string> names = {"n_layer", "n_head",    "n_embd",    "block_size", "context",
+                                          "d_head",  "n_kv_head", "mlp_ratio", "vocab_size"};
+  const std::array<int64_t, 4> sizes = {10'000, 1 << 16, 1 << 20, 1 << 30};
+  const Target& target = target_named("model_config");
+  const Json start = parse_json(sample_configs().front(), "sample");
+  bool accepted = false;
+  for (size_t a = 0; a < names.size(); ++a) {
+    for (size_t b = 0; b < a; ++b) {
+      for (size_t c = 0; c < b; ++c) {
+        for (size_t choice = 0; choice < 64; ++choice) {
+          Json config = start;
+          config[names[a]] = sizes[choice % 4], config[names[b]] = sizes[choice / 4 % 4],
+          config[names[c]] = sizes[choice / 16];
+          const std::string bytes = dump_json(config, -1);
+          const LastWords words(bytes.substr(0, 250) + "\n");
+          ASSERT_EQ(trouble_with(target, bytes, accepted), "") << bytes;
+        }
+      }
+    }
+  }
+}
+
 TEST(Fuzz, Safetensors) {
   const auto valid = sample_safetensors();
   hunt("safetensors", 4000, valid, [&](Mutator& m) {
@@ -162,6 +188,7 @@ TEST(Fuzz, TokenizerJson) {
   const auto valid = sample_tokenizer_json();
   hunt("tokenizer_json", 320, valid, [&](Mutator& m) {
     const std::string& start = valid[m.one_in(8) ? m.below(valid.size()) : 2 * m.below(valid.size() / 2) + 1];
+    if (m.one_in(3)) return m.json_number(start);
     return m.one_in(4) ? m.bytes(start, pick(valid, m)) : m.json(start);
   });
 }
@@ -172,6 +199,7 @@ TEST(Fuzz, TokenizerGpt2) {
     const std::string& start = valid.front();
     const size_t cut = start.find('\0');
     if (m.one_in(3)) return m.bytes(start);
+    if (m.one_in(2)) return m.json_number(start.substr(0, cut)) + start.substr(cut);
     if (m.one_in(2)) return m.json(start.substr(0, cut)) + start.substr(cut);
     return start.substr(0, cut + 1) + m.lines(start.substr(cut + 1));
   });

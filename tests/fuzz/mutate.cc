@@ -251,6 +251,20 @@ std::string Mutator::json(const std::string& text) {
   return one_in(8) ? bytes(std::move(out)) : out;
 }
 
+std::string Mutator::json_number(const std::string& text) {
+  Json value = Json::parse(text);
+  std::vector<Json*> numbers, open = {&value};
+  while (!open.empty()) {
+    Json* const at = open.back();
+    open.pop_back();
+    if (at->is_number()) numbers.push_back(at);
+    if (!at->is_structured()) continue;
+    for (Json& child : *at) open.push_back(&child);
+  }
+  if (!numbers.empty()) *numbers[below(numbers.size())] = odd_integer();
+  return value.dump();
+}
+
 std::string Mutator::safetensors(const std::string& file) {
   uint64_t length = 0;
   std::memcpy(&length, file.data(), sizeof(length));

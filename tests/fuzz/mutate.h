@@ -22,7 +22,9 @@ class Mutator {
   // One to three edits of the values (remove, replace, another type, deep, long), a key given twice, and sometimes
   // bytes() on top. `text` must be JSON.
   std::string json(const std::string& text);
-  // The same for the header of a safetensors file, with the length before it kept right.
+  // One number, wherever it stands, becomes one of those that sizes overflow at.
+  std::string json_number(const std::string& text);
+  // json() for the header of a safetensors file, with the length before it kept right.
   std::string safetensors(const std::string& file);
   // Lines of text (TOML, arguments): remove, repeat or swap lines, or the value behind an equals sign.
   std::string lines(const std::string& text);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Against F.scaled_dot_product_attention: short (one block of keys, the pattern kept) and 300 positions (two blocks, the
-// pattern made again for the backward pass), with and without the causal mask.
+// Against F.scaled_dot_product_attention: short (one block of keys, the pattern kept) and 300 positions (two blocks,
+// the pattern made again for the backward pass), with and without the causal mask.
 #include "bary/tensor/attention.h"
 #include "golden.h"
 
@@ -53,7 +53,8 @@ INSTANTIATE_TEST_SUITE_P(Lengths, DotProduct,
                          testing::Values(Case{"dot_product_t37", Mask::causal}, Case{"dot_product_t37", Mask::full},
                                          Case{"dot_product_t300", Mask::causal}, Case{"dot_product_t300", Mask::full}),
                          [](const auto& which) {
-                           return std::string(which.param.file).substr(12) + (which.param.mask == Mask::causal ? "Causal" : "Full");
+                           return std::string(which.param.file).substr(12) +
+                                  (which.param.mask == Mask::causal ? "Causal" : "Full");
                          });
 
 }  // namespace

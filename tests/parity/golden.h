@@ -26,7 +26,9 @@ constexpr double kEps = 0x1p-24;  // half the distance from 1 to the next float:
 class Golden {
  public:
   explicit Golden(const std::string& name)
-      : path_(std::string(BARY_SOURCE_DIR) + "/tests/golden/" + name + ".safetensors"), file_(path_), bytes_(read_file(path_)) {}
+      : path_(std::string(BARY_SOURCE_DIR) + "/tests/golden/" + name + ".safetensors"),
+        file_(path_),
+        bytes_(read_file(path_)) {}
 
   bool has(const std::string& name) const { return file_.contains(name); }
   std::vector<float> floats(const std::string& name) const { return file_.read(name); }
@@ -35,11 +37,16 @@ class Golden {
   Shape shape(const std::string& name) const {
     const FileShape& s = file_.info(name).shape;
     switch (s.size()) {
-      case 0: return Shape{1};
-      case 1: return Shape{s[0]};
-      case 2: return Shape{s[0], s[1]};
-      case 3: return Shape{s[0], s[1], s[2]};
-      default: return Shape{s[0], s[1], s[2], s[3]};
+      case 0:
+        return Shape{1};
+      case 1:
+        return Shape{s[0]};
+      case 2:
+        return Shape{s[0], s[1]};
+      case 3:
+        return Shape{s[0], s[1], s[2]};
+      default:
+        return Shape{s[0], s[1], s[2], s[3]};
     }
   }
   Tensor tensor(const std::string& name) const { return Tensor::from(shape(name), floats(name)); }
@@ -81,8 +88,8 @@ inline double largest_difference(std::span<const float> a, std::span<const float
 }
 
 // Prints the deviation beside PyTorch's own (`theirs`, float32 against float64, may be empty) and fails beyond `bound`.
-inline void expect_within(std::span<const float> got, std::span<const float> truth, double bound, const std::string& what,
-                          std::span<const float> theirs = {}) {
+inline void expect_within(std::span<const float> got, std::span<const float> truth, double bound,
+                          const std::string& what, std::span<const float> theirs = {}) {
   const double d = largest_difference(got, truth);
   EXPECT_LE(d, bound) << what;
   std::string own;
@@ -103,7 +110,8 @@ inline void set_parameter(Parameters& p, const std::string& name, std::span<cons
 }
 
 // Of a parameter, out of the flat buffer of gradients.
-inline std::vector<float> gradient_of(const Parameters& p, const std::vector<float>& gradients, const std::string& name) {
+inline std::vector<float> gradient_of(const Parameters& p, const std::vector<float>& gradients,
+                                      const std::string& name) {
   const Parameter* q = p.find(name);
   EXPECT_NE(q, nullptr) << name;
   if (!q) return {};

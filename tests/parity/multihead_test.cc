@@ -54,8 +54,8 @@ TEST_P(Multihead, OutputAndGradientsFollowPyTorch) {
     if (!c.qkv_bias) continue;
     const std::vector<float> b = g.floats("grad.in_proj_bias");
     const auto part_b = std::span(b).subspan(i * 64, 64);
-    // a bias on the keys moves all scores of a row alike: its true gradient is 0, and what is left is rounding of the size
-    // of the sums that cancel, which the queries' show
+    // a bias on the keys moves all scores of a row alike: its true gradient is 0, and what is left is rounding of the
+    // size of the sums that cancel, which the queries' show
     const double scale = std::max(largest(part_b), largest(std::span(b).first(64)));
     expect_within(gradient_of(p, gradients, std::string("attn.") + parts[i] + ".bias"), part_b,
                   4 * kEps * std::sqrt(74.0) * scale, std::string(parts[i]) + ".bias");
@@ -69,8 +69,8 @@ TEST_P(Multihead, OutputAndGradientsFollowPyTorch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Biases, Multihead,
-                         testing::Values(Case{"multihead_no_bias", false, false}, Case{"multihead_out_bias", false, true},
-                                         Case{"multihead_bias", true, true}),
+                         testing::Values(Case{"multihead_no_bias", false, false},
+                                         Case{"multihead_out_bias", false, true}, Case{"multihead_bias", true, true}),
                          [](const auto& which) { return std::string(which.param.name).substr(10); });
 
 }  // namespace

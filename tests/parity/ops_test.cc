@@ -18,8 +18,8 @@ void check(const Golden& g, const std::string& op, std::vector<std::string> inpu
   expect_within(y.to_vector(), truth, chain_bound(factor, n, truth), op + " y", g.floats(op + ".y"));
   for (size_t i = 0; i < in.size(); ++i) {
     const std::vector<float> want = g.floats(op + ".d" + inputs[i] + "_truth");
-    expect_within(in[i].grad_vector(), want, chain_bound(factor, n, want),
-                  op + " d" + inputs[i], g.floats(op + ".d" + inputs[i]));
+    expect_within(in[i].grad_vector(), want, chain_bound(factor, n, want), op + " d" + inputs[i],
+                  g.floats(op + ".d" + inputs[i]));
   }
 }
 
@@ -66,7 +66,8 @@ TEST(Ops, RmsNormOfOneChannelIsASign) {
   double smallest = HUGE_VAL;
   for (float v : x.to_vector()) smallest = std::min(smallest, std::fabs(static_cast<double>(v)));
   const double scale = largest(g.floats("rms_norm.w1.dy")) * largest(w.to_vector()) / smallest;
-  expect_within(x.grad_vector(), g.floats("rms_norm.w1.dx_truth"), 4 * kEps * scale, "rms_norm.w1 dx", g.floats("rms_norm.w1.dx"));
+  expect_within(x.grad_vector(), g.floats("rms_norm.w1.dx_truth"), 4 * kEps * scale, "rms_norm.w1 dx",
+                g.floats("rms_norm.w1.dx"));
 }
 
 TEST(Ops, Softmax) {
@@ -98,8 +99,8 @@ TEST(Ops, Activations) {
     tape.backward(sum(y * dy));
     const std::vector<float> truth = g.floats(op + ".y_truth");
     expect_within(y.to_vector(), truth, chain_bound(2, 1, truth), op + " y", g.floats(op + ".y"));
-    expect_within(x.grad_vector(), g.floats(op + ".dx_truth"), 2 * kEps * (1 + c.beside) * largest(dy.to_vector()), op + " dx",
-                  g.floats(op + ".dx"));
+    expect_within(x.grad_vector(), g.floats(op + ".dx_truth"), 2 * kEps * (1 + c.beside) * largest(dy.to_vector()),
+                  op + " dx", g.floats(op + ".dx"));
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ten AdamW steps of a whole two-block model against PyTorch's float64 run from the same start, for every norm place and
-// position kind, through the code that trains: GradientSum and AdamW.
+// Ten AdamW steps of a whole two-block model against PyTorch's float64 run from the same start, for every norm place
+// and position kind, through the code that trains: GradientSum and AdamW.
 #include "bary/train/adamw.h"
 #include "bary/train/gradient.h"
 #include "golden.h"
@@ -44,11 +44,14 @@ TEST_P(TwoBlocks, TenStepsFollowPyTorch) {
   const std::vector<float> theirs = results.floats(name + ".losses");
   double worst_loss = 0, their_worst = 0;
   for (int64_t step = 0; step < kSteps; ++step) {
-    auto r = gradient.compute(kBatch, kT, [&](int64_t s, std::span<int32_t> in, std::span<int32_t> out) {
-      const int32_t* row = tokens.data() + (step * kBatch + s) * (kT + 1);
-      std::copy_n(row, kT, in.begin());
-      std::copy_n(row + 1, kT, out.begin());
-    }, Pass{});
+    auto r = gradient.compute(
+        kBatch, kT,
+        [&](int64_t s, std::span<int32_t> in, std::span<int32_t> out) {
+          const int32_t* row = tokens.data() + (step * kBatch + s) * (kT + 1);
+          std::copy_n(row, kT, in.begin());
+          std::copy_n(row + 1, kT, out.begin());
+        },
+        Pass{});
     ASSERT_EQ(r.tokens, kBatch * kT);
     if (step == 0) {
       const std::string q = "transformer.h.0.attn.q_proj.weight";
@@ -56,18 +59,22 @@ TEST_P(TwoBlocks, TenStepsFollowPyTorch) {
       for (float& v : mean) v /= static_cast<float>(r.tokens);
       const std::vector<float> want = results.floats(name + ".first_gradient." + q);
       // through two blocks: 96 positions, sums of up to 4 x 32 channels on the way
-      expect_within(gradient_of(model->parameters(), mean, q), want, chain_bound(8, 96 + 128, want), name + " first gradient");
+      expect_within(gradient_of(model->parameters(), mean, q), want, chain_bound(8, 96 + 128, want),
+                    name + " first gradient");
     }
     const double d = std::fabs(r.mean() - truth[static_cast<size_t>(step)]);
     if (!(d <= worst_loss)) worst_loss = d;
-    their_worst = std::max(their_worst, std::fabs(static_cast<double>(theirs[static_cast<size_t>(step)]) - truth[static_cast<size_t>(step)]));
+    their_worst = std::max(their_worst, std::fabs(static_cast<double>(theirs[static_cast<size_t>(step)]) -
+                                                  truth[static_cast<size_t>(step)]));
     ASSERT_TRUE(adamw.step(gradient.values(), r.tokens, 1e-3).finite);
   }
   // A loss of about 4 is the mean of 96 differences of logits: each is off by a few roundings of 4 eps, their mean by a
-  // tenth of that. Two roundings leave room for the walk of ten updates, and none for a wrong constant in the optimiser.
+  // tenth of that. Two roundings leave room for the walk of ten updates, and none for a wrong constant in the
+  // optimiser.
   const double loss_bound = 2 * 4 * kEps;
   EXPECT_LE(worst_loss, loss_bound) << name;
-  std::printf("  %s losses: largest deviation %.2e (bound %.2e, PyTorch's own %.2e)\n", name.c_str(), worst_loss, loss_bound, their_worst);
+  std::printf("  %s losses: largest deviation %.2e (bound %.2e, PyTorch's own %.2e)\n", name.c_str(), worst_loss,
+              loss_bound, their_worst);
 
   // Early AdamW steps are nearly sign(g) lr: where the true gradient is as small as its rounding error the step's
   // direction is chance, so the deviation of single weights has no bound below 2 lr a step. PyTorch's float32 run shows
@@ -83,12 +90,14 @@ TEST_P(TwoBlocks, TenStepsFollowPyTorch) {
   }
   EXPECT_LE(worst, 4 * gap) << name;
   EXPECT_LE(std::sqrt(square), 2e-5 * moved) << name;
-  std::printf("  %s final weights: largest deviation %.2e (PyTorch's own %.2e), distance %.2e of %.3f moved\n", name.c_str(),
-              worst, gap, std::sqrt(square), moved);
+  std::printf("  %s final weights: largest deviation %.2e (PyTorch's own %.2e), distance %.2e of %.3f moved\n",
+              name.c_str(), worst, gap, std::sqrt(square), moved);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TwoBlocks, testing::Combine(testing::ValuesIn(kNorms), testing::ValuesIn(kPositions)),
-                         [](const auto& which) { return std::get<0>(which.param).first + "_" + std::get<1>(which.param).first; });
+                         [](const auto& which) {
+                           return std::get<0>(which.param).first + "_" + std::get<1>(which.param).first;
+                         });
 
 }  // namespace
 }  // namespace bary::parity

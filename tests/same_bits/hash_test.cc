@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The promise, written down: what short fixed runs end with, checked on every machine that runs the tests and under every
-// instruction set it has. A hash that differs means that some kernel, some random stream or the order of some sum has
-// changed: then every result of every earlier run changes too. If that is meant, the test prints the new line.
+// The promise, written down: what short fixed runs end with, checked on every machine that runs the tests and under
+// every instruction set it has. A hash that differs means that some kernel, some random stream or the order of some sum
+// has changed: then every result of every earlier run changes too. If that is meant, the test prints the new line.
 #include "bary/base/sha256.h"
 #include "bary/generate/generate.h"
 #include "bary/kernel/target.h"
@@ -38,36 +38,53 @@ std::vector<FixedRun> runs() {
     r.weights = std::move(weights), r.loss = std::move(loss), r.ids = std::move(ids);
     all.push_back(r);
   };
-  add("learned_gelu_layer", [](FixedRun&) {},
-      "@W0@", "@L0@", "@I0@");
-  add("rotary_swiglu_rms_window_dropout_parallel", [](FixedRun& r) {
-    ModelConfig& m = r.model;
-    m.pos = Position::rotary, m.mlp = MlpKind::swiglu, m.norm_kind = NormKind::rms, m.norm = NormPlace::parallel;
-    m.mask = Mask::window, m.window = 5, m.n_kv_head = 2, m.dropout = 0.1;
-    r.schedule.kind = ScheduleKind::cosine, r.schedule.warmup_iters = 2;
-  }, "@W1@", "@L1@", "@I1@");
-  add("alibi_gelu_tanh_post_gpt2_tied", [](FixedRun& r) {
-    ModelConfig& m = r.model;
-    m.pos = Position::alibi, m.mlp = MlpKind::gelu_tanh, m.norm = NormPlace::post, m.init = InitStyle::gpt2;
-    m.tie_embeddings = true, m.qkv_bias = true, m.head_bias = false, m.scale = false;
-    r.adamw.decay = DecayGroup::matrices, r.adamw.weight_decay = 0.1, r.adamw.grad_clip = 0.5;
-    r.schedule.kind = ScheduleKind::wsd, r.schedule.decay_frac = 0.5;
-  }, "@W2@", "@L2@", "@I2@");
-  add("sinusoidal_relu_average_no_norm", [](FixedRun& r) {
-    ModelConfig& m = r.model;
-    m.pos = Position::sinusoidal, m.mlp = MlpKind::relu, m.mixer = Mixer::average, m.norm = NormPlace::none, m.dropout = 0.25;
-    r.schedule.kind = ScheduleKind::inv_sqrt, r.schedule.warmup_iters = 2;
-  }, "@W3@", "@L3@", "@I3@");
-  add("odd_widths", [](FixedRun& r) {  // nothing is a multiple of a vector
-    ModelConfig& m = r.model;
-    m.vocab_size = 67, m.n_embd = 21, m.n_head = 3, m.d_head = 5, m.block_size = 19, m.mlp_ratio = 3;
-    r.schedule.kind = ScheduleKind::linear;
-  }, "@W4@", "@L4@", "@I4@");
-  add("two_blocks_of_keys", [](FixedRun& r) {  // the streaming path of attention, forward and backward
-    ModelConfig& m = r.model;
-    m.block_size = 272, m.n_layer = 1, m.n_embd = 16, m.n_head = 2, m.dropout = 0.1, m.pos = Position::rotary;
-    r.sequences = 2, r.steps = 2;
-  }, "@W5@", "@L5@", "@I5@");
+  add(
+      "learned_gelu_layer", [](FixedRun&) {}, "8d1129cf4bdf34b3e69afe05f33c9685095bdeb5a109432759dfdcd4af264a99",
+      "407287d598e43289", "a8160cd92836dcec");
+  add(
+      "rotary_swiglu_rms_window_dropout_parallel",
+      [](FixedRun& r) {
+        ModelConfig& m = r.model;
+        m.pos = Position::rotary, m.mlp = MlpKind::swiglu, m.norm_kind = NormKind::rms, m.norm = NormPlace::parallel;
+        m.mask = Mask::window, m.window = 5, m.n_kv_head = 2, m.dropout = 0.1;
+        r.schedule.kind = ScheduleKind::cosine, r.schedule.warmup_iters = 2;
+      },
+      "3208c24c2c28f37c2d52c0bba845d0367d20c2e7a850dceb4fb69806b254b4f0", "4072661e136ce5a3", "0329af6995df97a7");
+  add(
+      "alibi_gelu_tanh_post_gpt2_tied",
+      [](FixedRun& r) {
+        ModelConfig& m = r.model;
+        m.pos = Position::alibi, m.mlp = MlpKind::gelu_tanh, m.norm = NormPlace::post, m.init = InitStyle::gpt2;
+        m.tie_embeddings = true, m.qkv_bias = true, m.head_bias = false, m.scale = false;
+        r.adamw.decay = DecayGroup::matrices, r.adamw.weight_decay = 0.1, r.adamw.grad_clip = 0.5;
+        r.schedule.kind = ScheduleKind::wsd, r.schedule.decay_frac = 0.5;
+      },
+      "ad34762dc442dcdb05d69909be8c23774719f781d20d55dcdfa19fbac6860f6a", "4071df522763b314", "3e30a3d1dd86c86f");
+  add(
+      "sinusoidal_relu_average_no_norm",
+      [](FixedRun& r) {
+        ModelConfig& m = r.model;
+        m.pos = Position::sinusoidal, m.mlp = MlpKind::relu, m.mixer = Mixer::average, m.norm = NormPlace::none,
+        m.dropout = 0.25;
+        r.schedule.kind = ScheduleKind::inv_sqrt, r.schedule.warmup_iters = 2;
+      },
+      "c8866a2dfda30cb5d76dcb68c752429e5d08584da756496cfd4bf9119cd6a622", "407662ee2c64c58f", "66d01a3825984eb5");
+  add(
+      "odd_widths",
+      [](FixedRun& r) {  // nothing is a multiple of a vector
+        ModelConfig& m = r.model;
+        m.vocab_size = 67, m.n_embd = 21, m.n_head = 3, m.d_head = 5, m.block_size = 19, m.mlp_ratio = 3;
+        r.schedule.kind = ScheduleKind::linear;
+      },
+      "2d3b00b3c504ae28e83dec45ea6c9b8ee1ca8def5bcfb3716c4328542bfe9c00", "4074549c585c4cec", "9cc9046814ab8356");
+  add(
+      "two_blocks_of_keys",
+      [](FixedRun& r) {  // the streaming path of attention, forward and backward
+        ModelConfig& m = r.model;
+        m.block_size = 272, m.n_layer = 1, m.n_embd = 16, m.n_head = 2, m.dropout = 0.1, m.pos = Position::rotary;
+        r.sequences = 2, r.steps = 2;
+      },
+      "df479ded2a42d33699be6a4b976ef8365aaa6cd9a0d8d54985aae2ea1d620664", "40b3fd68667d0a59", "aef4fc4b840a5d23");
   return all;
 }
 
@@ -86,9 +103,12 @@ Outcome outcome_of(const FixedRun& r) {
   for (int64_t it = 0; it < r.steps; ++it) {
     Pass pass;
     pass.training = true, pass.seed = 1337, pass.step = static_cast<uint64_t>(it);
-    auto sum = gradient.compute(r.sequences, r.model.block_size, [&](int64_t s, std::span<int32_t> in, std::span<int32_t> out) {
-      windows.window(1337, Purpose::batch, pass.step, static_cast<uint64_t>(s), in, out);
-    }, pass);
+    auto sum = gradient.compute(
+        r.sequences, r.model.block_size,
+        [&](int64_t s, std::span<int32_t> in, std::span<int32_t> out) {
+          windows.window(1337, Purpose::batch, pass.step, static_cast<uint64_t>(s), in, out);
+        },
+        pass);
     EXPECT_TRUE(adamw.step(gradient.values(), sum.tokens, learning_rate(r.schedule, it)).finite);
   }
   Outcome o;
@@ -126,7 +146,8 @@ TEST_P(CommittedHash, IsTheSameUnderEveryInstructionSet) {
   kernel::force_isa(before);
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, CommittedHash, testing::ValuesIn(runs()), [](const auto& which) { return which.param.name; });
+INSTANTIATE_TEST_SUITE_P(Every, CommittedHash, testing::ValuesIn(runs()),
+                         [](const auto& which) { return which.param.name; });
 
 }  // namespace
 }  // namespace bary::same_bits

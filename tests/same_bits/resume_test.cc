@@ -103,8 +103,8 @@ TEST(KillChild, DISABLED_TrainsUntilKilled) {
   loop.run();
 }
 
-// Starts the child and kills it (SIGKILL, no handler can run) after it spoke `steps` times; wherever it then is: in a step,
-// in the middle of a save, between two files.
+// Starts the child and kills it (SIGKILL, no handler can run) after it spoke `steps` times; wherever it then is: in a
+// step, in the middle of a save, between two files.
 void train_and_kill(const std::string& folder, int steps) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, 0), 0);

@@ -51,7 +51,8 @@ inline std::vector<int32_t> made_up_tokens(int64_t n, int64_t V, uint64_t seed =
   int32_t now = 0;
   for (int32_t& id : ids) {
     const double u = random.uniform();
-    now = random.below(4) == 0 ? static_cast<int32_t>(u * u * static_cast<double>(V)) : static_cast<int32_t>((now + 1) % V);
+    now = random.below(4) == 0 ? static_cast<int32_t>(u * u * static_cast<double>(V))
+                               : static_cast<int32_t>((now + 1) % V);
     id = now;
   }
   return ids;

@@ -53,11 +53,12 @@ TEST_P(Training, WatchingDoesNotMatter) {
   hooks.evaluated = [&](const EvalReport&) { ++evaluations; };
   const std::string watched = run(
       [](TrainConfig& t) {
-        t.eval_interval = 1, t.sample_interval = 7, t.save_interval = 3, t.eval_iters = 3, t.eval_seed = 9, t.log_interval = 1;
+        t.eval_interval = 1, t.sample_interval = 7, t.save_interval = 3, t.eval_iters = 3, t.eval_seed = 9,
+        t.log_interval = 1;
       },
       hooks);
   EXPECT_EQ(watched, alone);
-  EXPECT_EQ(evaluations, steps() + 1);  // before the first step, after each
+  EXPECT_EQ(evaluations, steps() + 1);          // before the first step, after each
   const int64_t samplings = (steps() + 6) / 7;  // every seventh step and after the last
   EXPECT_EQ(samples, 2 * samplings);
   EXPECT_EQ(seen, samplings * 4 * 3);
@@ -66,7 +67,8 @@ TEST_P(Training, WatchingDoesNotMatter) {
 TEST_P(Training, AccumulationDoesNotMatter) {
   const std::string at_once = run();
   for (int64_t batch : {4, 2, 1}) {
-    EXPECT_EQ(at_once, run([&](TrainConfig& t) { t.batch_size = batch, t.gradient_accumulation_steps = 8 / batch; })) << batch;
+    EXPECT_EQ(at_once, run([&](TrainConfig& t) { t.batch_size = batch, t.gradient_accumulation_steps = 8 / batch; }))
+        << batch;
   }
 }
 
@@ -111,7 +113,8 @@ TEST(Memory, IsFlatOverTwoHundredSteps) {
     floats.clear();
     weights_after(m, t, data, hooks);
     ASSERT_EQ(floats.size(), 200u);
-    EXPECT_EQ(floats[199], floats[n == 1 ? 1 : 40]) << n << " threads";  // two threads meet all their shapes a little later
+    EXPECT_EQ(floats[199], floats[n == 1 ? 1 : 40])
+        << n << " threads";  // two threads meet all their shapes a little later
   }
 }
 

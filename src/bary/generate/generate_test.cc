@@ -12,7 +12,8 @@ namespace {
 
 std::unique_ptr<Decoder> speaker(const std::string& text, int64_t V = 256, int64_t context = 0) {
   ModelConfig c;
-  c.vocab_size = V, c.n_embd = V, c.n_head = 1, c.n_layer = 0, c.block_size = context ? context : 8, c.head_bias = false;
+  c.vocab_size = V, c.n_embd = V, c.n_head = 1, c.n_layer = 0, c.block_size = context ? context : 8,
+  c.head_bias = false;
   c.pos = context ? Position::learned : Position::none;
   auto model = std::make_unique<Decoder>(c, 1);
   Parameters& p = model->parameters();
@@ -31,7 +32,8 @@ GenerateOptions greedy(int64_t n, std::vector<std::string> stop = {}) {
   return o;
 }
 
-Generated say(Decoder& model, const std::string& prompt, const GenerateOptions& o, const Tokenizer& t = Tokenizer::bytes()) {
+Generated say(Decoder& model, const std::string& prompt, const GenerateOptions& o,
+              const Tokenizer& t = Tokenizer::bytes()) {
   return generate(model, t, {prompt}, o)[0];
 }
 
@@ -251,7 +253,8 @@ TEST(Generate, SeedsNameTexts) {
   const auto once = say(model, "x", o).ids;
   EXPECT_EQ(say(model, "x", o).ids, once);
   o.max_new_tokens = 10;
-  EXPECT_EQ(say(model, "x", o).ids, std::vector<int32_t>(once.begin(), once.begin() + 10)) << "a prefix of the longer text";
+  EXPECT_EQ(say(model, "x", o).ids, std::vector<int32_t>(once.begin(), once.begin() + 10))
+      << "a prefix of the longer text";
   o.seed = 2;
   EXPECT_NE(say(model, "x", o).ids, std::vector<int32_t>(once.begin(), once.begin() + 10));
 }

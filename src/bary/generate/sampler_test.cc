@@ -89,9 +89,7 @@ TEST(Sampler, TopKKeepsTheMostLikely) {
   expect_shares(shares(logits, with(1, 1000)), {0.1, 0.2, 0.3, 0.4});  // more than there are
 }
 
-TEST(Sampler, TopKWithTiesKeepsTheLowestIds) {
-  expect_shares(shares({1, 1, 1, 1}, with(1, 2)), {0.5, 0.5, 0, 0});
-}
+TEST(Sampler, TopKWithTiesKeepsTheLowestIds) { expect_shares(shares({1, 1, 1, 1}, with(1, 2)), {0.5, 0.5, 0, 0}); }
 
 TEST(Sampler, TopPKeepsTheCrossingToken) {
   const auto logits = logs({0.1, 0.2, 0.3, 0.4});
@@ -188,7 +186,8 @@ TEST(Sampler, RefusesWhatMakesNoSense) {
     o.repetition_penalty = r;
     expect_refused(o, "repetition_penalty");
   }
-  for (const SamplerOptions& o : {with(0), with(1, 0, 0), with(1, 0, 1, 1), with(1e6, 1 << 30)}) EXPECT_NO_THROW(check_sampler(o));
+  for (const SamplerOptions& o : {with(0), with(1, 0, 0), with(1, 0, 1, 1), with(1e6, 1 << 30)})
+    EXPECT_NO_THROW(check_sampler(o));
 }
 
 }  // namespace

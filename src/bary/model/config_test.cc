@@ -81,10 +81,13 @@ TEST(ModelConfig, RefusesWhatCouldNotBeAddressed) {
 
 ModelConfig far_from_default() {
   ModelConfig c;
-  c.vocab_size = 300, c.block_size = 7, c.context = 9, c.n_layer = 3, c.n_head = 6, c.n_kv_head = 2, c.n_embd = 30, c.d_head = 8;
-  c.mlp_ratio = 2, c.mixer = Mixer::average, c.mlp = MlpKind::swiglu, c.norm = NormPlace::parallel, c.norm_kind = NormKind::rms;
+  c.vocab_size = 300, c.block_size = 7, c.context = 9, c.n_layer = 3, c.n_head = 6, c.n_kv_head = 2, c.n_embd = 30,
+  c.d_head = 8;
+  c.mlp_ratio = 2, c.mixer = Mixer::average, c.mlp = MlpKind::swiglu, c.norm = NormPlace::parallel,
+  c.norm_kind = NormKind::rms;
   c.pos = Position::rotary, c.mask = Mask::window, c.window = 3, c.scale = false, c.residual = false, c.qkv_bias = true;
-  c.attn_proj = false, c.bias = false, c.head_bias = false, c.tie_embeddings = true, c.dropout = 0.25, c.rope_theta = 500;
+  c.attn_proj = false, c.bias = false, c.head_bias = false, c.tie_embeddings = true, c.dropout = 0.25,
+  c.rope_theta = 500;
   c.norm_eps = 1e-6, c.init = InitStyle::gpt2;
   return c;
 }
@@ -123,8 +126,8 @@ TEST(ModelConfig, RefusesFilesOfOthersAndIncompleteOnes) {
   j.erase("n_layer");
   EXPECT_NE(message().find("n_layer"), std::string::npos);
   j = to_json(ModelConfig{});
-  for (const nlohmann::json& wrong : {nlohmann::json("many"), nlohmann::json(1.5), nlohmann::json(-1), nlohmann::json(nullptr),
-                                      nlohmann::json(1e30), nlohmann::json::array()}) {
+  for (const nlohmann::json& wrong : {nlohmann::json("many"), nlohmann::json(1.5), nlohmann::json(-1),
+                                      nlohmann::json(nullptr), nlohmann::json(1e30), nlohmann::json::array()}) {
     j["n_layer"] = wrong;
     EXPECT_NE(message().find("n_layer"), std::string::npos) << wrong;
   }

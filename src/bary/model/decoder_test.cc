@@ -67,7 +67,8 @@ TEST(Dependence, AWindowReachesAsFarAsItsLayers) {
   for (int64_t layers : {1, 2, 3}) {
     c.n_layer = layers;
     Decoder model(c, 2);
-    for (int64_t j = 0; j < 12; ++j) EXPECT_EQ(moved_by(model, 12, j), range(j, std::min<int64_t>(12, j + 1 + 2 * layers))) << j;
+    for (int64_t j = 0; j < 12; ++j)
+      EXPECT_EQ(moved_by(model, 12, j), range(j, std::min<int64_t>(12, j + 1 + 2 * layers))) << j;
   }
 }
 
@@ -130,9 +131,13 @@ TEST(Decoder, MistakesAreNamed) {
     }
     return "accepted";
   };
-  EXPECT_NE(message([&] { model.logits(std::vector<int32_t>{1, 37}, 1); }).find("token id 37 at position 1"), std::string::npos);
+  EXPECT_NE(message([&] {
+              model.logits(std::vector<int32_t>{1, 37}, 1);
+            }).find("token id 37 at position 1"),
+            std::string::npos);
   EXPECT_NE(message([&] { model.logits(std::vector<int32_t>{-1}, 1); }).find("token id -1"), std::string::npos);
-  EXPECT_NE(message([&] { model.loss(std::vector<int32_t>{1}, std::vector<int32_t>{37}, 1); }).find("target 37"), std::string::npos);
+  EXPECT_NE(message([&] { model.loss(std::vector<int32_t>{1}, std::vector<int32_t>{37}, 1); }).find("target 37"),
+            std::string::npos);
   EXPECT_NE(message([&] { model.loss(std::vector<int32_t>{1}, std::vector<int32_t>{1, 2}, 1); }), "accepted");
   EXPECT_NE(message([&] { model.logits(random_ids(13, 37), 1); }).find("the table ends at 11"), std::string::npos);
   EXPECT_NE(message([&] { model.logits(random_ids(5, 37), 2); }), "accepted") << "5 ids are not 2 sequences";
@@ -167,8 +172,9 @@ TEST(Decoder, TapsSeeTheResidualStream) {
   Decoder model(small(), 2);
   std::vector<std::string> seen;
   Probe probe;
-  for (const char* name : {"hook_embed", "blocks.0.hook_resid_pre", "blocks.0.attn.hook_pattern", "blocks.0.hook_resid_mid",
-                           "blocks.0.hook_resid_post", "blocks.1.hook_resid_pre", "blocks.1.hook_resid_post"})
+  for (const char* name :
+       {"hook_embed", "blocks.0.hook_resid_pre", "blocks.0.attn.hook_pattern", "blocks.0.hook_resid_mid",
+        "blocks.0.hook_resid_post", "blocks.1.hook_resid_pre", "blocks.1.hook_resid_post"})
     probe.look(name, [&seen, name](const Tensor&) { seen.push_back(name); });
   std::vector<float> post, pre;
   probe.look("blocks.0.hook_resid_post", [&](const Tensor& x) { post = x.to_vector(); });
@@ -195,10 +201,11 @@ TEST(Decoder, CopyTakesWhatFitsAndNamesTheRest) {
 
 TEST(Decoder, ParametersHaveHuggingFacesNames) {
   Decoder model(small(), 2);
-  for (const char* name : {"transformer.wte.weight", "transformer.wpe.weight", "transformer.h.0.ln_1.weight",
-                           "transformer.h.1.attn.q_proj.weight", "transformer.h.1.attn.out_proj.bias", "transformer.h.0.ln_2.bias",
-                           "transformer.h.0.mlp.c_fc.weight", "transformer.h.0.mlp.c_proj.bias", "transformer.ln_f.weight",
-                           "lm_head.weight", "lm_head.bias"})
+  for (const char* name :
+       {"transformer.wte.weight", "transformer.wpe.weight", "transformer.h.0.ln_1.weight",
+        "transformer.h.1.attn.q_proj.weight", "transformer.h.1.attn.out_proj.bias", "transformer.h.0.ln_2.bias",
+        "transformer.h.0.mlp.c_fc.weight", "transformer.h.0.mlp.c_proj.bias", "transformer.ln_f.weight",
+        "lm_head.weight", "lm_head.bias"})
     EXPECT_NE(model.parameters().find(name), nullptr) << name;
 }
 

@@ -16,7 +16,9 @@ struct Moments {
 Moments moments(std::span<const float> v) {
   Moments m;
   double square = 0;
-  for (float x : v) m.mean += x, square += static_cast<double>(x) * x, m.largest = std::max(m.largest, std::fabs(static_cast<double>(x)));
+  for (float x : v)
+    m.mean += x, square += static_cast<double>(x) * x,
+        m.largest = std::max(m.largest, std::fabs(static_cast<double>(x)));
   const auto n = static_cast<double>(v.size());
   m.mean /= n;
   m.std = std::sqrt(square / n - m.mean * m.mean);

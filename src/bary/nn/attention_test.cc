@@ -74,7 +74,9 @@ TEST(Head, IsTheFusedAttentionWithOneHead) {
     EXPECT_LE(distance(dx1, dx2), 4 * kEps * n * largest(dx1)) << T;
     const auto third = static_cast<int64_t>(C * C);
     std::vector<float> head_part(g1.begin(), g1.begin() + 3 * third), fused_part(g2.begin() + 3 * third, g2.end());
-    EXPECT_LE(distance(head_part, fused_part), 4 * kEps * std::sqrt(2.0 * static_cast<double>(T + C)) * largest(head_part)) << T;
+    EXPECT_LE(distance(head_part, fused_part),
+              4 * kEps * std::sqrt(2.0 * static_cast<double>(T + C)) * largest(head_part))
+        << T;
     EXPECT_GT(largest(head_part), 0);
   }
 }
@@ -110,7 +112,8 @@ TEST(Attention, TheResidualIsAdded) {
       Tensor x = random_tensor({1, 4, 8}, 1), onto = random_tensor({1, 4, 8}, 2);
       Pass pass;
       pass.training = true;
-      const std::vector<float> with = a(x, pass, nullptr, onto).to_vector(), sum = (onto + a(x, pass, nullptr)).to_vector();
+      const std::vector<float> with = a(x, pass, nullptr, onto).to_vector(),
+                               sum = (onto + a(x, pass, nullptr)).to_vector();
       EXPECT_LE(distance(with, sum), 2 * kEps * largest(sum));
     }
   }

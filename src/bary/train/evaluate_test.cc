@@ -39,10 +39,11 @@ TEST(Evaluate, DoesNotDependOnHowItIsCut) {  // T34
   const uint64_t plain = bits({});
   int64_t last = 0, calls = 0;
   EXPECT_EQ(bits([&](int64_t done, int64_t total) {
-    EXPECT_EQ(total, 100);
-    EXPECT_GT(done, last);
-    last = done, ++calls;
-  }), plain);
+              EXPECT_EQ(total, 100);
+              EXPECT_GT(done, last);
+              last = done, ++calls;
+            }),
+            plain);
   EXPECT_EQ(last, 100);
   EXPECT_GT(calls, 1);
   for (int n : {1, 2, 3}) {
@@ -52,7 +53,8 @@ TEST(Evaluate, DoesNotDependOnHowItIsCut) {  // T34
   // windows side by side in one call have the bits they have alone
   const std::vector<int32_t> in(ids.begin(), ids.begin() + 24), out(ids.begin() + 1, ids.begin() + 25);
   double alone = 0;
-  for (size_t w = 0; w < 3; ++w) alone += model.loss(std::span(in).subspan(w * 8, 8), std::span(out).subspan(w * 8, 8), 1).sum;
+  for (size_t w = 0; w < 3; ++w)
+    alone += model.loss(std::span(in).subspan(w * 8, 8), std::span(out).subspan(w * 8, 8), 1).sum;
   EXPECT_NEAR(model.loss(in, out, 3).sum, alone, 1e-12 * alone);
 }
 
@@ -63,7 +65,8 @@ TEST(Evaluate, SomeWindowsAreNamedBySeed) {
   EXPECT_EQ(a.tokens, 56);
   EXPECT_EQ(a.loss_sum, again.loss_sum);
   EXPECT_NE(a.loss_sum, evaluate_some(model, ids, {}, 7, 43).loss_sum);
-  const double two = evaluate_some(model, ids, {}, 2, 42).loss_sum, three = evaluate_some(model, ids, {}, 3, 42).loss_sum;
+  const double two = evaluate_some(model, ids, {}, 2, 42).loss_sum,
+               three = evaluate_some(model, ids, {}, 3, 42).loss_sum;
   EXPECT_GT(three, two) << "more windows go on from the same ones";
   EXPECT_LT(three, a.loss_sum);
   EXPECT_EQ(evaluate_some(model, std::span(ids).first(9), {}, 4, 42).tokens, 32) << "one window, as often as asked";

@@ -54,15 +54,16 @@ TEST(Gradient, IsThatOfOneLossOverAllSequences) {
     EXPECT_EQ(r.tokens, B * kT);
     EXPECT_NEAR(r.loss, loss.sum, 1e-12 * loss.sum) << "the same terms, in another order of doubles";
     // the rows are summed in other groups: rounding of sums over B T rows
-    EXPECT_LE(distance(span_of(gradient), at_once), 4 * 0x1p-24 * std::sqrt(static_cast<double>(B * kT)) * largest(at_once));
+    EXPECT_LE(distance(span_of(gradient), at_once),
+              4 * 0x1p-24 * std::sqrt(static_cast<double>(B * kT)) * largest(at_once));
   }
 }
 
 TEST(Gradient, CountsTokensAndNotBatches) {  // T10: losses {4} and {1,1,1} mean 7/4, not the mean of the means
   Decoder model(small_model(), 3);
   Batch batch(2);
-  std::fill(batch.targets.begin() + 1, batch.targets.begin() + kT, -1);       // one target in the first sequence,
-  std::fill(batch.targets.begin() + kT + 3, batch.targets.end(), -1);         // three in the second
+  std::fill(batch.targets.begin() + 1, batch.targets.begin() + kT, -1);  // one target in the first sequence,
+  std::fill(batch.targets.begin() + kT + 3, batch.targets.end(), -1);    // three in the second
   GradientSum gradient(model);
   auto r = gradient.compute(2, kT, batch.source(), Pass{});
   EXPECT_EQ(r.tokens, 4);
@@ -119,7 +120,8 @@ TEST(Gradient, SequencesAreNumberedOverTheWholeStep) {
   auto r = both.compute(2, kT, batch.source(), pass);
   auto r1 = first.compute(1, kT, batch.source(), pass);
   pass.sequence = 1;
-  auto r2 = second.compute(1, kT, [&](int64_t, std::span<int32_t> in, std::span<int32_t> out) { batch.source()(1, in, out); }, pass);
+  auto r2 = second.compute(
+      1, kT, [&](int64_t, std::span<int32_t> in, std::span<int32_t> out) { batch.source()(1, in, out); }, pass);
   EXPECT_EQ(r.loss, r1.loss + r2.loss);
   std::vector<float> sum(static_cast<size_t>(first.size()));
   for (size_t i = 0; i < sum.size(); ++i) sum[i] = first.values()[i] + second.values()[i];

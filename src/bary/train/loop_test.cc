@@ -106,7 +106,8 @@ TEST(Loop, BestAndLastAreKept) {
   Data data(400);
   Folder folder;
   TrainConfig t = small_run(folder.path());
-  t.schedule.learning_rate = 3e-2, t.max_iters = 40, t.eval_iters = 0;  // random tokens: soon worse on what was not seen
+  t.schedule.learning_rate = 3e-2, t.max_iters = 40,
+  t.eval_iters = 0;  // random tokens: soon worse on what was not seen
   std::vector<double> losses;
   std::vector<bool> best;
   TrainHooks hooks;

@@ -21,7 +21,8 @@ TEST(Probe, EveryCausalModelPasses) {
       for (Mixer mixer : {Mixer::attention, Mixer::average, Mixer::none}) {
         for (int64_t window : {0, 7}) {
           ModelConfig c = probed();
-          c.pos = pos, c.norm = norm, c.mixer = mixer, c.n_kv_head = window ? 1 : 0, c.norm_kind = window ? NormKind::rms : NormKind::layer;
+          c.pos = pos, c.norm = norm, c.mixer = mixer, c.n_kv_head = window ? 1 : 0,
+          c.norm_kind = window ? NormKind::rms : NormKind::layer;
           if (window) c.mask = Mask::window, c.window = window;
           EXPECT_TRUE(probe_causality(Decoder(c, 3), 42).causal);
         }
