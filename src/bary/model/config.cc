@@ -33,6 +33,9 @@ void ModelConfig::check() const {
              n_head, head_width(), n_embd);
   BARY_CHECK(pos != Position::alibi || mask != Mask::full,
              "alibi is defined for causal masks; choose another pos or mask");
+  BARY_CHECK(pos == Position::learned || positions() <= (int64_t{1} << 28) / n_embd,
+             "context {} with n_embd {} would need a table of positions of over 2^28 numbers; ask for fewer positions",
+             positions(), n_embd);
   // Sizes are products of these: a model that could not be addressed is refused before anything is allocated.
   const double most = 1e12;
   BARY_CHECK(static_cast<double>(vocab_size) * static_cast<double>(n_embd) < most &&

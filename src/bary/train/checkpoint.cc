@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bary/io/run_folder.h"
+#include "bary/model/count.h"
 
 namespace bary {
 namespace {
@@ -71,6 +72,14 @@ LoadedModel load_model(const std::filesystem::path& folder) {
   LoadedModel out;
   LoadedCheckpoint c = load_checkpoint(find_checkpoint(folder, true), {.optimizer = false});
   ModelConfig config = model_config_from_json(c.config, (c.folder / "config.json").string());
+  // Before anything of the model is allocated: a config.json that promises more than the file holds is refused here.
+  int64_t held = 0;
+  for (const auto& [name, info] : c.weights.tensors()) held += info.count;
+  const int64_t promised = count_parameters(config).total;
+  BARY_CHECK(
+      promised <= held,
+      "{}: config.json describes a model of {} numbers and model.safetensors holds {}; do the two belong together?",
+      c.folder.string(), promised, held);
   out.model = std::make_unique<Decoder>(config, 0);
   check_no_more(c.weights, out.model->parameters(), c.folder);
   read_all(c.weights, out.model->parameters(), out.model->parameters().values(), "");
