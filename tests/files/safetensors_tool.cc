@@ -10,7 +10,7 @@
 namespace {
 
 void write(const std::string& path) {
-  const std::vector<std::pair<std::string, bary::Shape>> shapes = {// sorted by name
+  const std::vector<std::pair<std::string, bary::FileShape>> shapes = {// sorted by name
                                                                    {"empty", {0, 4}},
                                                                    {"h.0.ln_1.bias", {7}},
                                                                    {"scalar", {}},
