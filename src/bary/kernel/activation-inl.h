@@ -72,10 +72,14 @@ HWY_INLINE void activate(Activation a, int64_t m, int64_t n, float* c, int64_t l
     case Activation::none:
       if (d) activate_block(IdentityF(), m, n, c, ldc, d, ldd);
       return;
-    case Activation::gelu: return activate_block(GeluF(), m, n, c, ldc, d, ldd);
-    case Activation::gelu_tanh: return activate_block(GeluTanhF(), m, n, c, ldc, d, ldd);
-    case Activation::relu: return activate_block(ReluF(), m, n, c, ldc, d, ldd);
-    case Activation::silu: return activate_block(SiluF(), m, n, c, ldc, d, ldd);
+    case Activation::gelu:
+      return activate_block(GeluF(), m, n, c, ldc, d, ldd);
+    case Activation::gelu_tanh:
+      return activate_block(GeluTanhF(), m, n, c, ldc, d, ldd);
+    case Activation::relu:
+      return activate_block(ReluF(), m, n, c, ldc, d, ldd);
+    case Activation::silu:
+      return activate_block(SiluF(), m, n, c, ldc, d, ldd);
   }
 }
 

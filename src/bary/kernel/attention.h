@@ -37,7 +37,7 @@ void append_key(const float* key, int64_t s, int64_t D, float* panels);
 // Row stride of a stored pattern or score row.
 inline int64_t pattern_stride(int64_t S) { return (S + 15) / 16 * 16 + 16; }
 
-struct AttentionKept {     // what the backward pass and watchers need
+struct AttentionKept {           // what the backward pass and watchers need
   float* row_max = nullptr;      // (T) maximal score
   float* row_inverse = nullptr;  // (T) 1 / sum of exp(score - max)
   float* pattern = nullptr;      // (T, pattern_stride(S)) p before dropout, only for S <= 256; null: recomputed

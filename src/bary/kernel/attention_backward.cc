@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of attention in tiles of 256 queries by 256 keys, with p recomputed from each row's maximum and sum unless it
-// was kept. With g = d out, delta_t = g_t . out_t (Dao et al. 2022, appendix B):
-//   dv_j = sum_t p_tj g_t,  ds_tj = p_tj (g_t . v_j - delta_t),  dq_t = scale sum_j ds_tj k_j,  dk_j = scale sum_t ds_tj q_t
+// Gradients of attention in tiles of 256 queries by 256 keys, with p recomputed from each row's maximum and sum unless
+// it was kept. With g = d out, delta_t = g_t . out_t (Dao et al. 2022, appendix B):
+//   dv_j = sum_t p_tj g_t,  ds_tj = p_tj (g_t . v_j - delta_t),  dq_t = scale sum_j ds_tj k_j,  dk_j = scale sum_t
+//   ds_tj q_t
 #include <algorithm>
 
 #include "bary/kernel/attention.h"

@@ -18,9 +18,9 @@ struct DropoutSite {
 inline uint32_t dropout_row_key(const DropoutSite& s, uint64_t sequence, uint32_t head, uint64_t position) {
   auto name = philox4x32({static_cast<uint32_t>(s.step), static_cast<uint32_t>(s.step >> 32), s.layer, s.site},
                          {static_cast<uint32_t>(s.seed), static_cast<uint32_t>(s.seed >> 32)});
-  auto row = philox4x32({static_cast<uint32_t>(sequence), static_cast<uint32_t>(sequence >> 32), head,
-                         static_cast<uint32_t>(position)},
-                        {name[0], name[1]});
+  auto row = philox4x32(
+      {static_cast<uint32_t>(sequence), static_cast<uint32_t>(sequence >> 32), head, static_cast<uint32_t>(position)},
+      {name[0], name[1]});
   return row[0];
 }
 

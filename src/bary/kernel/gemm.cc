@@ -182,8 +182,8 @@ void gemm(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const fl
           const Epilogue& epilogue) {
   HWY_DYNAMIC_DISPATCH(Gemm)(m, n, k, a, lda, packed, c, ldc, epilogue);
 }
-void gemm_transposed(int64_t m, int64_t n, int64_t r, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
-                     int64_t ldc, RowStart start) {
+void gemm_transposed(int64_t m, int64_t n, int64_t r, const float* a, int64_t lda, const float* b, int64_t ldb,
+                     float* c, int64_t ldc, RowStart start) {
   HWY_DYNAMIC_DISPATCH(GemmTransposed)(m, n, r, a, lda, b, ldb, c, ldc, start);
 }
 void sum_rows(int64_t r, int64_t n, const float* a, int64_t lda, float* out) {

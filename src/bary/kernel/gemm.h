@@ -29,8 +29,8 @@ struct Epilogue {
 };
 
 // The right operand is packed in panels of as many columns as the register tile is wide (the last one narrower).
-int64_t panel_width();  // of the active instruction set
-int64_t packed_size(int64_t n, int64_t k);                                                // floats
+int64_t panel_width();                                                                  // of the active instruction set
+int64_t packed_size(int64_t n, int64_t k);                                              // floats
 void pack_transposed(const float* w, int64_t n, int64_t k, int64_t ld, float* packed);  // W (N,K): for A W^T
 void pack(const float* w, int64_t k, int64_t n, int64_t ld, float* packed);             // W (K,N): for A W
 
@@ -44,8 +44,8 @@ struct RowStart {
   bool causal = false;
   int64_t shift = 0;
 };
-void gemm_transposed(int64_t m, int64_t n, int64_t r, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
-                     int64_t ldc, RowStart start = {});
+void gemm_transposed(int64_t m, int64_t n, int64_t r, const float* a, int64_t lda, const float* b, int64_t ldb,
+                     float* c, int64_t ldc, RowStart start = {});
 
 // out (N) += the sum over rows of A (R,N), in row order
 void sum_rows(int64_t r, int64_t n, const float* a, int64_t lda, float* out);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine can do at most, measured: the yardstick for "share of peak". Machines drift, so it is measured beside
-// what it is compared with.
+// What this machine can do at most, measured: the yardstick for "share of peak". Machines drift, so it is measured
+// beside what it is compared with.
 #pragma once
 
 namespace bary::kernel {

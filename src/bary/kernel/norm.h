@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisation of rows of n channels. Sums run on 16 virtual lanes and one tree; 1/sqrt is a square root and a division.
+// Normalisation of rows of n channels. Sums run on 16 virtual lanes and one tree; 1/sqrt is a square root and a
+// division.
 //   LayerNorm (Ba et al. 2016): y = (x - mean) rstd w + b,  rstd = 1 / sqrt(var + eps), var over n (not n-1)
 //   RMSNorm (Zhang and Sennrich 2019): y = x rstd w,  rstd = 1 / sqrt(mean(x^2) + eps)
 #pragma once

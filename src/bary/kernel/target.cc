@@ -16,7 +16,8 @@ struct Isa {
 };
 constexpr Isa kIsas[] = {
 #if HWY_ARCH_X86
-    {"avx512", HWY_AVX3}, {"avx2", HWY_AVX2},
+    {"avx512", HWY_AVX3},
+    {"avx2", HWY_AVX2},
 #elif HWY_ARCH_ARM
     {"neon", HWY_NEON},
 #endif
@@ -53,7 +54,8 @@ void force_isa(const std::string& name) {
     for (const std::string& isa : available_isas()) have += (have.empty() ? "" : ", ") + isa;
     for (const Isa& isa : kIsas)
       if (name == isa.name) targets = isa.target & HWY_TARGETS & supported();
-    BARY_CHECK(targets != 0, "BARY_ISA: got '{}', but this machine and build have: {}; choose one of those", name, have);
+    BARY_CHECK(targets != 0, "BARY_ISA: got '{}', but this machine and build have: {}; choose one of those", name,
+               have);
   }
   forced() = name;
   hwy::SetSupportedTargetsForTest(targets);

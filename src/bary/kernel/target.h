@@ -9,7 +9,8 @@ namespace bary::kernel {
 
 std::vector<std::string> available_isas();  // best first; "scalar" is always there
 std::string active_isa();
-void force_isa(const std::string& name);  // "" = the best again; Error if this machine has no such set. Before training.
-void apply_isa_from_environment();        // reads BARY_ISA; called once by the first kernel user (tensor/, cli/)
+void force_isa(
+    const std::string& name);       // "" = the best again; Error if this machine has no such set. Before training.
+void apply_isa_from_environment();  // reads BARY_ISA; called once by the first kernel user (tensor/, cli/)
 
 }  // namespace bary::kernel

@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace bary::kernel {
 namespace HWY_NAMESPACE {
 
-constexpr int kRows = 6;              // rows of the tile
+constexpr int kRows = 6;               // rows of the tile
 constexpr int kVectors = kPanel / 16;  // vectors of the tile
 
 template <int MR, int NV>
@@ -30,9 +30,7 @@ template <int MR, int NV, bool Tail = false>
 HWY_INLINE void multiply(Tile<MR, NV>& acc, int64_t k, const float* HWY_RESTRICT a, int64_t row_step, int64_t k_step,
                          const float* HWY_RESTRICT b, int64_t ldb, int64_t last = 16) {
   V16 c[MR][NV];
-  BARY_UNROLL for (int i = 0; i < MR; ++i) {
-    BARY_UNROLL for (int j = 0; j < NV; ++j) c[i][j] = acc.v[i][j];
-  }
+  BARY_UNROLL for (int i = 0; i < MR; ++i) { BARY_UNROLL for (int j = 0; j < NV; ++j) c[i][j] = acc.v[i][j]; }
 #if defined(__clang__)
 #pragma clang loop unroll_count(2)
 #else
@@ -48,17 +46,13 @@ HWY_INLINE void multiply(Tile<MR, NV>& acc, int64_t k, const float* HWY_RESTRICT
     a += k_step;
     b += ldb;
   }
-  BARY_UNROLL for (int i = 0; i < MR; ++i) {
-    BARY_UNROLL for (int j = 0; j < NV; ++j) acc.v[i][j] = c[i][j];
-  }
+  BARY_UNROLL for (int i = 0; i < MR; ++i) { BARY_UNROLL for (int j = 0; j < NV; ++j) acc.v[i][j] = c[i][j]; }
 }
 
 template <int MR, int NV>
 HWY_INLINE Tile<MR, NV> zero_tile() {
   Tile<MR, NV> t;
-  BARY_UNROLL for (int i = 0; i < MR; ++i) {
-    BARY_UNROLL for (int j = 0; j < NV; ++j) t.v[i][j] = zero();
-  }
+  BARY_UNROLL for (int i = 0; i < MR; ++i) { BARY_UNROLL for (int j = 0; j < NV; ++j) t.v[i][j] = zero(); }
   return t;
 }
 

@@ -13,7 +13,8 @@
 namespace bary {
 
 RotaryTable::RotaryTable(int64_t positions_, int64_t D_, double theta) : positions(positions_), D(D_) {
-  BARY_CHECK(D % 2 == 0, "rotary positions: the width of a head is {}, it must be even; choose another n_head or d_head", D);
+  BARY_CHECK(D % 2 == 0,
+             "rotary positions: the width of a head is {}, it must be even; choose another n_head or d_head", D);
   int64_t half = D / 2;
   cosines = Tensor(Shape{positions * half});
   sines = Tensor(Shape{positions * half});
@@ -49,8 +50,8 @@ struct Layout {
 Layout check(const char* op, const Tensor& qkv, const AttentionOptions& o) {
   BARY_CHECK(qkv.shape().rank() == 3, "{}: qkv is {}, expected (B,T,(H+2Hkv)D)", op, qkv.shape().str());
   Layout l{qkv.dim(0), qkv.dim(1), o.heads, o.kv_heads ? o.kv_heads : o.heads, 0};
-  BARY_CHECK(l.H > 0 && l.G > 0 && l.H % l.G == 0, "{}: {} heads over {} key heads; heads must be a multiple of key heads",
-             op, l.H, l.G);
+  BARY_CHECK(l.H > 0 && l.G > 0 && l.H % l.G == 0,
+             "{}: {} heads over {} key heads; heads must be a multiple of key heads", op, l.H, l.G);
   BARY_CHECK(qkv.dim(2) % (l.H + 2 * l.G) == 0, "{}: {} channels do not divide into {} query and 2 x {} key heads", op,
              qkv.dim(2), l.H, l.G);
   l.D = qkv.dim(2) / (l.H + 2 * l.G);
@@ -79,8 +80,10 @@ kernel::AttentionHead head_of(const Layout& l, const AttentionOptions& o, int64_
 // Queries and keys turned by their positions, in a copy: (B,T,(H+2G)D) with the values as they are
 Tensor turned(const Tensor& qkv, const Layout& l, const RotaryTable& table, int64_t first) {
   int64_t half = l.D / 2;
-  BARY_CHECK(first + l.T <= table.positions, "rotary positions: position {} asked for, the table ends at {}; make a longer "
-             "table", first + l.T - 1, table.positions - 1);
+  BARY_CHECK(first + l.T <= table.positions,
+             "rotary positions: position {} asked for, the table ends at {}; make a longer "
+             "table",
+             first + l.T - 1, table.positions - 1);
   Tensor y(qkv.shape());
   for (int64_t r = 0; r < qkv.rows(); ++r) std::copy_n(qkv.row(r), qkv.channels(), y.row(r));
   for (int64_t b = 0; b < l.B; ++b)
@@ -91,8 +94,8 @@ Tensor turned(const Tensor& qkv, const Layout& l, const RotaryTable& table, int6
 
 // What the forward pass leaves for the backward pass and for watchers
 struct Kept {
-  Tensor qkv;      // after rotation
-  Tensor pattern;  // (B H T, stride) for short texts
+  Tensor qkv;                   // after rotation
+  Tensor pattern;               // (B H T, stride) for short texts
   Buffer row_max, row_inverse;  // B H T
   kernel::AttentionKept at(const Layout& l, int64_t b, int64_t h) const {
     int64_t i = (b * l.H + h) * l.T;
@@ -110,7 +113,8 @@ void forward_heads(const Layout& l, const AttentionOptions& o, const Tensor& qkv
   const float* key_panels;
   int64_t ldv = qkv.stride(), first = 0;
   if (o.cache) {
-    Buffer &keys = o.cache->keys[static_cast<size_t>(b * l.G + g)], &values = o.cache->values[static_cast<size_t>(b * l.G + g)];
+    Buffer &keys = o.cache->keys[static_cast<size_t>(b * l.G + g)],
+           &values = o.cache->values[static_cast<size_t>(b * l.G + g)];
     first = o.cache->length;
     for (int64_t t = 0; t < l.T; ++t) {
       kernel::append_key(k + t * qkv.stride(), first + t, l.D, keys.data());
@@ -141,8 +145,16 @@ void backward_heads(const Layout& l, const AttentionOptions& o, const Kept& kept
     kernel::pack_keys(k, qkv.stride(), l.T, l.D, key_panels.data());
   }
   for (int64_t h = g * (l.H / l.G); h < (g + 1) * (l.H / l.G); ++h) {
-    kernel::AttentionInputs in{base + h * l.D, k, v, qkv.stride(), qkv.stride(), key_panels.data(), value_panels.data(),
-                               y.row(b * l.T) + h * l.D, y.cotangent() + b * l.T * y.stride() + h * l.D, y.stride()};
+    kernel::AttentionInputs in{base + h * l.D,
+                               k,
+                               v,
+                               qkv.stride(),
+                               qkv.stride(),
+                               key_panels.data(),
+                               value_panels.data(),
+                               y.row(b * l.T) + h * l.D,
+                               y.cotangent() + b * l.T * y.stride() + h * l.D,
+                               y.stride()};
     float* d = dqkv.row(b * l.T);
     kernel::AttentionGradient grad{d + h * l.D, d + (l.H + g) * l.D, d + (l.H + l.G + g) * l.D, dqkv.stride()};
     kernel::attention_backward(head_of(l, o, b, h, 0), in, kept.at(l, b, h), grad, scratch.data());
@@ -158,8 +170,8 @@ Tensor watched_pattern(const Layout& l, const AttentionOptions& o, const Kept& k
       const float* base = kept.qkv.row(b * l.T);
       Buffer panels(kernel::key_panel_size(l.T, l.D));
       kernel::pack_keys(base + (l.H + g) * l.D, kept.qkv.stride(), l.T, l.D, panels.data());
-      kernel::attention_pattern(head_of(l, o, b, h, 0), base + h * l.D, kept.qkv.stride(), panels.data(), kept.at(l, b, h),
-                                p.row((b * l.H + h) * l.T), p.stride());
+      kernel::attention_pattern(head_of(l, o, b, h, 0), base + h * l.D, kept.qkv.stride(), panels.data(),
+                                kept.at(l, b, h), p.row((b * l.H + h) * l.T), p.stride());
     }
   }
   return p;
@@ -173,8 +185,10 @@ Tensor attention(const Tensor& qkv, const AttentionOptions& o) {
   int64_t first = 0;
   if (o.cache) {
     BARY_CHECK(!recording, "attention: a cache has no gradient; use it outside a tape");
-    BARY_CHECK(o.cache->B == l.B && o.cache->heads == l.G && o.cache->D == l.D, "attention: the cache is for {} x {} heads "
-               "of {}, the call for {} x {} of {}", o.cache->B, o.cache->heads, o.cache->D, l.B, l.G, l.D);
+    BARY_CHECK(o.cache->B == l.B && o.cache->heads == l.G && o.cache->D == l.D,
+               "attention: the cache is for {} x {} heads "
+               "of {}, the call for {} x {} of {}",
+               o.cache->B, o.cache->heads, o.cache->D, l.B, l.G, l.D);
     first = o.cache->length;
     BARY_CHECK(first + l.T <= o.cache->capacity, "attention: {} positions held and {} more, the cache has room for {}",
                first, l.T, o.cache->capacity);
@@ -192,28 +206,33 @@ Tensor attention(const Tensor& qkv, const AttentionOptions& o) {
   }
   Tensor y(qkv.shape().with_channels(l.H * l.D));
   const int64_t work = l.T * (first + l.T) * l.D * (l.H / l.G);
-  parallel_for(l.B * l.G, std::max<int64_t>(1, (int64_t{1} << 16) / std::max<int64_t>(work, 1)), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) forward_heads(l, o, kept->qkv, y, keep ? kept.get() : nullptr, i / l.G, i % l.G);
-  });
+  parallel_for(l.B * l.G, std::max<int64_t>(1, (int64_t{1} << 16) / std::max<int64_t>(work, 1)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i)
+                   forward_heads(l, o, kept->qkv, y, keep ? kept.get() : nullptr, i / l.G, i % l.G);
+               });
   if (o.cache) o.cache->length += l.T;
   if (o.look && !o.cache) o.look(watched_pattern(l, o, *kept));
-  record(y, [=] {
-    auto slot = qkv.grad();
-    Tensor d = Tensor::zeros(qkv.shape());
-    parallel_for(l.B * l.G, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) backward_heads(l, o, *kept, y, d, i / l.G, i % l.G);
-    });
-    if (o.rotary) {
-      for (int64_t b = 0; b < l.B; ++b)
-        kernel::rotate_rows(l.T, l.H + l.G, l.D, d.row(b * l.T), d.stride(), o.rotary->cosines.data(),
-                            o.rotary->sines.data(), -1);
-    }
-    if (slot.accumulate) {
-      kernel::add_rows(d.rows(), d.channels(), d.data(), d.stride(), slot.data, slot.stride);
-    } else {
-      std::copy_n(d.data(), d.rows() * d.stride(), slot.data);
-    }
-  }, qkv);
+  record(
+      y,
+      [=] {
+        auto slot = qkv.grad();
+        Tensor d = Tensor::zeros(qkv.shape());
+        parallel_for(l.B * l.G, 1, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) backward_heads(l, o, *kept, y, d, i / l.G, i % l.G);
+        });
+        if (o.rotary) {
+          for (int64_t b = 0; b < l.B; ++b)
+            kernel::rotate_rows(l.T, l.H + l.G, l.D, d.row(b * l.T), d.stride(), o.rotary->cosines.data(),
+                                o.rotary->sines.data(), -1);
+        }
+        if (slot.accumulate) {
+          kernel::add_rows(d.rows(), d.channels(), d.data(), d.stride(), slot.data, slot.stride);
+        } else {
+          std::copy_n(d.data(), d.rows() * d.stride(), slot.data);
+        }
+      },
+      qkv);
   return y;
 }
 
@@ -249,7 +268,8 @@ Tensor repeat_heads(const Tensor& x, int64_t groups, int64_t times) {  // key he
 
 }  // namespace
 
-Tensor attention_by_definition(const Tensor& qkv, const AttentionOptions& o, const std::function<Tensor(const Tensor&)>& edit) {
+Tensor attention_by_definition(const Tensor& qkv, const AttentionOptions& o,
+                               const std::function<Tensor(const Tensor&)>& edit) {
   Layout l = check("attention_by_definition", qkv, o);
   Tensor q = columns(qkv, 0, l.H * l.D), k = columns(qkv, l.H * l.D, l.G * l.D),
          v = columns(qkv, (l.H + l.G) * l.D, l.G * l.D);

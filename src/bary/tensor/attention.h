@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multi-head attention on projected queries, keys and values, fused: it never stores (T,S) for long texts. The same from
-// plain operations is attention_by_definition: document, oracle, and what runs when somebody edits a pattern.
+// Multi-head attention on projected queries, keys and values, fused: it never stores (T,S) for long texts. The same
+// from plain operations is attention_by_definition: document, oracle, and what runs when somebody edits a pattern.
 #pragma once
 #include <functional>
 #include <memory>
@@ -31,12 +31,12 @@ struct AttentionOptions {
   int64_t heads = 1, kv_heads = 0;  // kv_heads 0 = heads; fewer: each serves heads / kv_heads queries' heads in turn
   Mask mask = Mask::causal;
   int64_t window = 0;
-  bool scale = true;                   // 1 / sqrt(D)
-  bool alibi = false;                  // slope 2^(-8 (h+1) / H) of head h
+  bool scale = true;                    // 1 / sqrt(D)
+  bool alibi = false;                   // slope 2^(-8 (h+1) / H) of head h
   const RotaryTable* rotary = nullptr;  // outlives the tape
   kernel::DropoutSite dropout;
-  DropoutRows rows;              // what dropout calls sequence 0 and position 0
-  KeyValues* cache = nullptr;    // read and extended; not under a tape
+  DropoutRows rows;            // what dropout calls sequence 0 and position 0
+  KeyValues* cache = nullptr;  // read and extended; not under a tape
   // Sees the pattern (B,H,T,S) as the kernel computed it; null: nobody looks.
   std::function<void(const Tensor&)> look;
 };

@@ -47,8 +47,8 @@ class BufferPool {
     constexpr size_t kHuge = 2 << 20;
     size_t alignment = bytes >= kHuge ? kHuge : 64;
     void* p = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-    BARY_CHECK(p != nullptr, ErrorKind::system, "out of memory: asked for {} MB; choose a smaller model, batch or context",
-               bytes >> 20);
+    BARY_CHECK(p != nullptr, ErrorKind::system,
+               "out of memory: asked for {} MB; choose a smaller model, batch or context", bytes >> 20);
     if (bytes >= kHuge) madvise(p, bytes, MADV_HUGEPAGE);
     g_floats += capacity;
     return static_cast<float*>(p);
@@ -75,7 +75,8 @@ class BufferPool {
   int64_t kept_ = 0;
 };
 
-Buffer::Buffer(int64_t floats) : size_(floats), capacity_(size_class(floats > 0 ? floats : 1)), pool_(BufferPool::mine()) {
+Buffer::Buffer(int64_t floats)
+    : size_(floats), capacity_(size_class(floats > 0 ? floats : 1)), pool_(BufferPool::mine()) {
   data_ = pool_->take(capacity_);
 }
 Buffer::~Buffer() {

@@ -18,8 +18,8 @@ void check_bias(const char* op, const Tensor& bias, const Tensor& w) {
              bias.defined() ? bias.shape().str() : "", w.shape().str(), w.dim(0));
 }
 void check_onto(const char* op, const Tensor& onto, const Tensor& y) {
-  BARY_CHECK(!onto.defined() || onto.shape() == y.shape(), "{}: the residual is {}, the product {}; they must be equal", op,
-             onto.defined() ? onto.shape().str() : "", y.shape().str());
+  BARY_CHECK(!onto.defined() || onto.shape() == y.shape(), "{}: the residual is {}, the product {}; they must be equal",
+             op, onto.defined() ? onto.shape().str() : "", y.shape().str());
 }
 
 }  // namespace
@@ -34,17 +34,20 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor
   if (bias.defined()) e.bias = bias.data();
   if (onto.defined()) e.onto = onto.data(), e.onto_ld = onto.stride();
   Weight(w).forward(x, y, e);
-  record(y, [=] {
-    Weight(w).backward_weight(y.cotangent(), y.stride(), x, bias);
-    if (auto g = x.grad()) Weight(w).backward_input(y.cotangent(), y.stride(), x.rows(), g);
-    if (onto.defined()) y.pass_gradient_to(onto);
-  }, x, w, bias, onto);
+  record(
+      y,
+      [=] {
+        Weight(w).backward_weight(y.cotangent(), y.stride(), x, bias);
+        if (auto g = x.grad()) Weight(w).backward_input(y.cotangent(), y.stride(), x.rows(), g);
+        if (onto.defined()) y.pass_gradient_to(onto);
+      },
+      x, w, bias, onto);
   return y;
 }
 
 Tensor mlp(const Tensor& x, const MlpWeights& w, Activation act, const Tensor& onto) {
-  BARY_CHECK(w.up.dim(1) == x.channels() && w.down.dim(1) == w.up.dim(0), "mlp: x has {} channels, up is {}, down is {}",
-             x.channels(), w.up.shape().str(), w.down.shape().str());
+  BARY_CHECK(w.up.dim(1) == x.channels() && w.down.dim(1) == w.up.dim(0),
+             "mlp: x has {} channels, up is {}, down is {}", x.channels(), w.up.shape().str(), w.down.shape().str());
   Tensor hidden(x.shape().with_channels(w.up.dim(0))), y(x.shape().with_channels(w.down.dim(0))), derivative;
   check_bias("mlp", w.up_bias, w.up);
   check_bias("mlp", w.down_bias, w.down);
@@ -61,15 +64,18 @@ Tensor mlp(const Tensor& x, const MlpWeights& w, Activation act, const Tensor& o
   if (onto.defined()) down.onto = onto.data(), down.onto_ld = onto.stride();
   Weight(w.up).forward(x, hidden, up);
   Weight(w.down).forward(hidden, y, down);
-  record(y, [=] {
-    Weight(w.down).backward_weight(y.cotangent(), y.stride(), hidden, w.down_bias);
-    // d hidden = (dy down) act', written over act'
-    GradientSlot dh{derivative.data(), derivative.stride(), false};
-    Weight(w.down).backward_input(y.cotangent(), y.stride(), hidden.rows(), dh, &derivative);
-    Weight(w.up).backward_weight(derivative.data(), derivative.stride(), x, w.up_bias);
-    if (auto g = x.grad()) Weight(w.up).backward_input(derivative.data(), derivative.stride(), x.rows(), g);
-    if (onto.defined()) y.pass_gradient_to(onto);
-  }, x, w.up, w.up_bias, w.down, w.down_bias, onto);
+  record(
+      y,
+      [=] {
+        Weight(w.down).backward_weight(y.cotangent(), y.stride(), hidden, w.down_bias);
+        // d hidden = (dy down) act', written over act'
+        GradientSlot dh{derivative.data(), derivative.stride(), false};
+        Weight(w.down).backward_input(y.cotangent(), y.stride(), hidden.rows(), dh, &derivative);
+        Weight(w.up).backward_weight(derivative.data(), derivative.stride(), x, w.up_bias);
+        if (auto g = x.grad()) Weight(w.up).backward_input(derivative.data(), derivative.stride(), x.rows(), g);
+        if (onto.defined()) y.pass_gradient_to(onto);
+      },
+      x, w.up, w.up_bias, w.down, w.down_bias, onto);
   return y;
 }
 
@@ -79,63 +85,84 @@ constexpr int64_t kRowGrain = 32;  // rows a thread takes at a time where rows a
 
 template <bool kLayer>
 Tensor normalise(const Tensor& x, const Tensor& w, const Tensor& b, float eps) {
-  BARY_CHECK(w.shape().volume() == x.channels(), "{}: x has {} channels, the weight {}", kLayer ? "layer_norm" : "rms_norm",
-             x.channels(), w.shape().str());
+  BARY_CHECK(w.shape().volume() == x.channels(), "{}: x has {} channels, the weight {}",
+             kLayer ? "layer_norm" : "rms_norm", x.channels(), w.shape().str());
   BARY_CHECK(!b.defined() || b.shape() == w.shape(), "layer_norm: the weight is {}, the bias {}; they must be equal",
              w.shape().str(), b.defined() ? b.shape().str() : "");
   Tensor y(x.shape()), statistics(Shape{2, x.rows()});
   auto rows_of = [=](int64_t begin, int64_t end) {
-    kernel::NormRows r{end - begin, x.channels(), x.row(begin), x.stride(), w.data(), b.defined() ? b.data() : nullptr,
-                       statistics.row(0) + begin, statistics.row(1) + begin, eps};
+    kernel::NormRows r{end - begin,
+                       x.channels(),
+                       x.row(begin),
+                       x.stride(),
+                       w.data(),
+                       b.defined() ? b.data() : nullptr,
+                       statistics.row(0) + begin,
+                       statistics.row(1) + begin,
+                       eps};
     return r;
   };
   parallel_for(x.rows(), kRowGrain, [&](int64_t begin, int64_t end) {
     (kLayer ? kernel::layer_norm : kernel::rms_norm)(rows_of(begin, end), y.row(begin), y.stride());
   });
-  record(y, [=] {
-    auto gx = x.grad(), gw = w.grad().cleared(1), gb = b.grad().cleared(1);
-    Tensor unwanted;
-    if (!gx) {
-      unwanted = Tensor(x.shape());
-      gx = {unwanted.data(), unwanted.stride(), false};
-    }
-    kernel::NormGradient g{gx.data, gx.stride, gx.accumulate, gw.data, gb.data};
-    (kLayer ? kernel::layer_norm_backward : kernel::rms_norm_backward)(rows_of(0, x.rows()), y.cotangent(), y.stride(), g);
-  }, x, w, b);
+  record(
+      y,
+      [=] {
+        auto gx = x.grad(), gw = w.grad().cleared(1), gb = b.grad().cleared(1);
+        Tensor unwanted;
+        if (!gx) {
+          unwanted = Tensor(x.shape());
+          gx = {unwanted.data(), unwanted.stride(), false};
+        }
+        kernel::NormGradient g{gx.data, gx.stride, gx.accumulate, gw.data, gb.data};
+        (kLayer ? kernel::layer_norm_backward : kernel::rms_norm_backward)(rows_of(0, x.rows()), y.cotangent(),
+                                                                           y.stride(), g);
+      },
+      x, w, b);
   return y;
 }
 
 }  // namespace
 
-Tensor layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, float eps) { return normalise<true>(x, w, b, eps); }
+Tensor layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, float eps) {
+  return normalise<true>(x, w, b, eps);
+}
 Tensor rms_norm(const Tensor& x, const Tensor& w, float eps) { return normalise<false>(x, w, {}, eps); }
 
-Tensor embedding(std::span<const int32_t> ids, int64_t B, const Tensor& tokens, const Tensor& positions, int64_t first) {
+Tensor embedding(std::span<const int32_t> ids, int64_t B, const Tensor& tokens, const Tensor& positions,
+                 int64_t first) {
   int64_t n = static_cast<int64_t>(ids.size()), T = B > 0 ? n / B : 0, C = tokens.channels();
   BARY_CHECK(B > 0 && T * B == n, "embedding: {} ids do not make {} sequences of one length", n, B);
   if (positions.defined()) {
     BARY_CHECK(positions.channels() == C, "embedding: {} channels for tokens, {} for positions; they must be equal", C,
                positions.channels());
-    BARY_CHECK(first >= 0 && first + T <= positions.dim(0), "embedding: position {} asked for, the table ends at {}; shorten the text or "
-               "use a model with a longer context", first + T - 1, positions.dim(0) - 1);
+    BARY_CHECK(first >= 0 && first + T <= positions.dim(0),
+               "embedding: position {} asked for, the table ends at {}; shorten the text or "
+               "use a model with a longer context",
+               first + T - 1, positions.dim(0) - 1);
   }
   Tensor y(Shape{B, T, C});
   for (int64_t r = 0; r < n; ++r) {
     int32_t id = ids[static_cast<size_t>(r)];
-    BARY_CHECK(id >= 0 && id < tokens.dim(0), "embedding: token id {} at position {}, the vocabulary has {}; was the text "
-               "encoded with another tokenizer?", id, r, tokens.dim(0));
+    BARY_CHECK(id >= 0 && id < tokens.dim(0),
+               "embedding: token id {} at position {}, the vocabulary has {}; was the text "
+               "encoded with another tokenizer?",
+               id, r, tokens.dim(0));
     std::copy_n(tokens.row(id), C, y.row(r));
     if (positions.defined()) kernel::add_rows(1, C, positions.row(first + r % T), 0, y.row(r), 0);
   }
-  record(y, [=, kept = std::vector<int32_t>(ids.begin(), ids.end())] {
-    auto gt = tokens.grad().cleared(tokens.rows());
-    auto gp = positions.grad().cleared(positions.defined() ? positions.rows() : 0);
-    for (int64_t r = 0; r < n; ++r) {
-      const float* g = y.cotangent() + r * y.stride();
-      if (gt) kernel::add_rows(1, C, g, 0, gt.data + kept[static_cast<size_t>(r)] * gt.stride, 0);
-      if (gp) kernel::add_rows(1, C, g, 0, gp.data + (first + r % T) * gp.stride, 0);
-    }
-  }, tokens, positions);
+  record(
+      y,
+      [=, kept = std::vector<int32_t>(ids.begin(), ids.end())] {
+        auto gt = tokens.grad().cleared(tokens.rows());
+        auto gp = positions.grad().cleared(positions.defined() ? positions.rows() : 0);
+        for (int64_t r = 0; r < n; ++r) {
+          const float* g = y.cotangent() + r * y.stride();
+          if (gt) kernel::add_rows(1, C, g, 0, gt.data + kept[static_cast<size_t>(r)] * gt.stride, 0);
+          if (gp) kernel::add_rows(1, C, g, 0, gp.data + (first + r % T) * gp.stride, 0);
+        }
+      },
+      tokens, positions);
   return y;
 }
 
@@ -143,30 +170,37 @@ Tensor prefix_mean(const Tensor& x, Tensor running, int64_t first) {
   BARY_CHECK(x.shape().rank() == 3, "prefix_mean: shape {}, expected (B,T,C)", x.shape().str());
   BARY_CHECK(!(running.defined() && Tape::active()), "prefix_mean: a running sum has no gradient; use whole sequences");
   int64_t B = x.dim(0), T = x.dim(1), C = x.dim(2);
-  BARY_CHECK(!running.defined() || running.shape() == (Shape{B, C}), "prefix_mean: the running sums are {}, expected ({},{})",
-             running.defined() ? running.shape().str() : "", B, C);
+  BARY_CHECK(!running.defined() || running.shape() == (Shape{B, C}),
+             "prefix_mean: the running sums are {}, expected ({},{})", running.defined() ? running.shape().str() : "",
+             B, C);
   Tensor y(x.shape()), sums = running.defined() ? running : Tensor::zeros({B, C});
   for (int64_t b = 0; b < B; ++b)
     kernel::prefix_mean(T, C, first, x.row(b * T), x.stride(), sums.row(b), y.row(b * T), y.stride());
-  record(y, [=] {
-    auto g = x.grad();
-    for (int64_t b = 0; g && b < B; ++b)
-      kernel::prefix_mean_backward(T, C, y.cotangent() + b * T * y.stride(), y.stride(), g.data + b * T * g.stride, g.stride,
-                                   g.accumulate);
-  }, x);
+  record(
+      y,
+      [=] {
+        auto g = x.grad();
+        for (int64_t b = 0; g && b < B; ++b)
+          kernel::prefix_mean_backward(T, C, y.cotangent() + b * T * y.stride(), y.stride(), g.data + b * T * g.stride,
+                                       g.stride, g.accumulate);
+      },
+      x);
   return y;
 }
 
 LossSum linear_cross_entropy(const Tensor& x, const Tensor& w, const Tensor& bias, std::span<const int32_t> targets,
                              float weight) {
   const int64_t rows = x.rows(), V = w.dim(0);
-  BARY_CHECK(w.shape().rank() == 2 && V > 0 && w.dim(1) == x.channels(), "linear_cross_entropy: x has {} channels, the weight "
-             "is {}", x.channels(), w.shape().str());
+  BARY_CHECK(w.shape().rank() == 2 && V > 0 && w.dim(1) == x.channels(),
+             "linear_cross_entropy: x has {} channels, the weight "
+             "is {}",
+             x.channels(), w.shape().str());
   check_bias("linear_cross_entropy", bias, w);
-  BARY_CHECK(static_cast<int64_t>(targets.size()) == rows, "linear_cross_entropy: {} targets for {} rows", targets.size(),
-             rows);
+  BARY_CHECK(static_cast<int64_t>(targets.size()) == rows, "linear_cross_entropy: {} targets for {} rows",
+             targets.size(), rows);
   for (int32_t t : targets)
-    BARY_CHECK(t < V, "linear_cross_entropy: target {}, the vocabulary has {}; was the text encoded with another tokenizer?",
+    BARY_CHECK(t < V,
+               "linear_cross_entropy: target {}, the vocabulary has {}; was the text encoded with another tokenizer?",
                t, V);
   const bool recording = Tape::active() && (x.needs_grad() || w.needs_grad() || bias.needs_grad());
   BARY_CHECK(!recording || weight != 0, "linear_cross_entropy: a weight of 0 has no gradient; leave the loss out");
@@ -200,18 +234,22 @@ LossSum linear_cross_entropy(const Tensor& x, const Tensor& w, const Tensor& bia
     out.count += targets[static_cast<size_t>(r)] >= 0;
   }
   out.loss.data()[0] = static_cast<float>(weight * out.sum);
-  record(out.loss, [loss = out.loss, x, dx] {
-    BARY_CHECK(loss.cotangent()[0] == 1.0f, "linear_cross_entropy: backward with seed {}; only 1 is accepted (pass `weight`)",
-               loss.cotangent()[0]);
-    auto g = x.grad();
-    for (int64_t r = 0; g && r < x.rows(); ++r) {
-      if (g.accumulate) {
-        kernel::add_rows(1, x.channels(), dx.row(r), 0, g.data + r * g.stride, 0);
-      } else {
-        std::copy_n(dx.row(r), x.channels(), g.data + r * g.stride);
-      }
-    }
-  }, x, w, bias);
+  record(
+      out.loss,
+      [loss = out.loss, x, dx] {
+        BARY_CHECK(loss.cotangent()[0] == 1.0f,
+                   "linear_cross_entropy: backward with seed {}; only 1 is accepted (pass `weight`)",
+                   loss.cotangent()[0]);
+        auto g = x.grad();
+        for (int64_t r = 0; g && r < x.rows(); ++r) {
+          if (g.accumulate) {
+            kernel::add_rows(1, x.channels(), dx.row(r), 0, g.data + r * g.stride, 0);
+          } else {
+            std::copy_n(dx.row(r), x.channels(), g.data + r * g.stride);
+          }
+        }
+      },
+      x, w, bias);
   return out;
 }
 

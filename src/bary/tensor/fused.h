@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations of a transformer's size, each one kernel call forward and one pullback. What each computes is written in its
-// formula; the same from plain operations stands in fused_test.cc as its oracle.
+// Operations of a transformer's size, each one kernel call forward and one pullback. What each computes is written in
+// its formula; the same from plain operations stands in fused_test.cc as its oracle.
 #pragma once
 #include <span>
 
@@ -9,8 +9,8 @@
 
 namespace bary {
 
-// y = x w^T + bias + onto. x (..., K), w (N, K) as in PyTorch; bias (N) and onto (..., N) may be undefined. `onto` is the
-// residual: the sum x + f(x) happens while the product is still in registers.
+// y = x w^T + bias + onto. x (..., K), w (N, K) as in PyTorch; bias (N) and onto (..., N) may be undefined. `onto` is
+// the residual: the sum x + f(x) happens while the product is still in registers.
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias = {}, const Tensor& onto = {});
 
 // y = act(x up^T + up_bias) down^T + down_bias + onto; the hidden activation and its derivative are kept for backward.
@@ -30,8 +30,8 @@ Tensor embedding(std::span<const int32_t> ids, int64_t B, const Tensor& tokens, 
 // With `running` (B,C) the sums continue from `first` earlier positions (generation).
 Tensor prefix_mean(const Tensor& x, Tensor running = {}, int64_t first = 0);
 
-// The last step of training: weight * sum over rows of -log softmax(x w^T + bias)[target], in chunks of rows, so that the
-// (rows, V) logits never exist at once. Its gradients are made in the same pass: only a seed of 1 is accepted.
+// The last step of training: weight * sum over rows of -log softmax(x w^T + bias)[target], in chunks of rows, so that
+// the (rows, V) logits never exist at once. Its gradients are made in the same pass: only a seed of 1 is accepted.
 struct LossSum {
   Tensor loss;        // (1), float
   double sum = 0;     // unweighted, in row order

@@ -44,10 +44,13 @@ Tensor operator+(const Tensor& a, const Tensor& b) {
   check_same("add", a, b);
   Tensor y(a.shape());
   write_each(y, [va = values(a), vb = values(b)](int64_t r, int64_t c) { return va(r, c) + vb(r, c); });
-  record(y, [=] {
-    give_each(a, gradients(y));
-    y.pass_gradient_to(b);
-  }, a, b);
+  record(
+      y,
+      [=] {
+        give_each(a, gradients(y));
+        y.pass_gradient_to(b);
+      },
+      a, b);
   return y;
 }
 
@@ -55,18 +58,22 @@ Tensor operator*(const Tensor& a, const Tensor& b) {
   check_same("multiply", a, b);
   Tensor y(a.shape());
   write_each(y, [va = values(a), vb = values(b)](int64_t r, int64_t c) { return va(r, c) * vb(r, c); });
-  record(y, [=] {
-    auto g = gradients(y);
-    give_each(a, [=, v = values(b)](int64_t r, int64_t c) { return g(r, c) * v(r, c); });
-    give_each(b, [=, v = values(a)](int64_t r, int64_t c) { return g(r, c) * v(r, c); });
-  }, a, b);
+  record(
+      y,
+      [=] {
+        auto g = gradients(y);
+        give_each(a, [=, v = values(b)](int64_t r, int64_t c) { return g(r, c) * v(r, c); });
+        give_each(b, [=, v = values(a)](int64_t r, int64_t c) { return g(r, c) * v(r, c); });
+      },
+      a, b);
   return y;
 }
 
 Tensor operator*(const Tensor& a, float k) {
   Tensor y(a.shape());
   write_each(y, [v = values(a), k](int64_t r, int64_t c) { return v(r, c) * k; });
-  record(y, [=] { give_each(a, [g = gradients(y), k](int64_t r, int64_t c) { return g(r, c) * k; }); }, a);
+  record(
+      y, [=] { give_each(a, [g = gradients(y), k](int64_t r, int64_t c) { return g(r, c) * k; }); }, a);
   return y;
 }
 
@@ -76,7 +83,8 @@ Tensor sum(const Tensor& x) {
   for (int64_t r = 0; r < x.rows(); ++r)
     for (int64_t c = 0; c < x.channels(); ++c) total += x.row(r)[c];
   y.data()[0] = static_cast<float>(total);
-  record(y, [=] { give_each(x, [g = y.cotangent()[0]](int64_t, int64_t) { return g; }); }, x);
+  record(
+      y, [=] { give_each(x, [g = y.cotangent()[0]](int64_t, int64_t) { return g; }); }, x);
   return y;
 }
 
@@ -84,14 +92,18 @@ Tensor activation(const Tensor& x, Activation act) {
   Tensor y(x.shape()), derivative(x.shape());
   write_each(y, values(x));
   kernel::activate_rows(act, y.rows(), y.channels(), y.data(), y.stride(), derivative.data(), derivative.stride());
-  record(y, [=] {
-    give_each(x, [g = gradients(y), d = values(derivative)](int64_t r, int64_t c) { return g(r, c) * d(r, c); });
-  }, x);
+  record(
+      y,
+      [=] {
+        give_each(x, [g = gradients(y), d = values(derivative)](int64_t r, int64_t c) { return g(r, c) * d(r, c); });
+      },
+      x);
   return y;
 }
 
 namespace {
-// C_b (M,N) += sum over k of a(b,m,k) b(b,k,n), in increasing k, by fused multiply-add: the kernels' chain, written plainly
+// C_b (M,N) += sum over k of a(b,m,k) b(b,k,n), in increasing k, by fused multiply-add: the kernels' chain, written
+// plainly
 struct Batched {
   int64_t batch, m, n, k;
 };
@@ -124,12 +136,20 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
              "matmul: shapes {} and {}; expected (B,T,S) and (B,S,D)", a.shape().str(), b.shape().str());
   int64_t B = a.dim(0), T = a.dim(1), S = a.dim(2), D = b.dim(2);
   Tensor y(Shape{B, T, D});
-  multiply_each({B, T, D, S}, at(a.data(), T, a.stride()), at(b.data(), S, b.stride()), put(y.data(), T, y.stride(), false));
-  record(y, [=] {
-    auto g = at(y.cotangent(), T, y.stride());
-    if (auto s = a.grad()) multiply_each({B, T, S, D}, g, at_transposed(b.data(), S, b.stride()), put(s.data, T, s.stride, s.accumulate));
-    if (auto s = b.grad()) multiply_each({B, S, D, T}, at_transposed(a.data(), T, a.stride()), g, put(s.data, S, s.stride, s.accumulate));
-  }, a, b);
+  multiply_each({B, T, D, S}, at(a.data(), T, a.stride()), at(b.data(), S, b.stride()),
+                put(y.data(), T, y.stride(), false));
+  record(
+      y,
+      [=] {
+        auto g = at(y.cotangent(), T, y.stride());
+        if (auto s = a.grad())
+          multiply_each({B, T, S, D}, g, at_transposed(b.data(), S, b.stride()),
+                        put(s.data, T, s.stride, s.accumulate));
+        if (auto s = b.grad())
+          multiply_each({B, S, D, T}, at_transposed(a.data(), T, a.stride()), g,
+                        put(s.data, S, s.stride, s.accumulate));
+      },
+      a, b);
   return y;
 }
 
@@ -138,11 +158,19 @@ Tensor matmul_nt(const Tensor& a, const Tensor& b) {
              "matmul_nt: shapes {} and {}; expected (B,T,D) and (B,S,D)", a.shape().str(), b.shape().str());
   int64_t B = a.dim(0), T = a.dim(1), D = a.dim(2), S = b.dim(1);
   Tensor y(Shape{B, T, S});
-  multiply_each({B, T, S, D}, at(a.data(), T, a.stride()), at_transposed(b.data(), S, b.stride()), put(y.data(), T, y.stride(), false));
-  record(y, [=] {
-    if (auto s = a.grad()) multiply_each({B, T, D, S}, at(y.cotangent(), T, y.stride()), at(b.data(), S, b.stride()), put(s.data, T, s.stride, s.accumulate));
-    if (auto s = b.grad()) multiply_each({B, S, D, T}, at_transposed(y.cotangent(), T, y.stride()), at(a.data(), T, a.stride()), put(s.data, S, s.stride, s.accumulate));
-  }, a, b);
+  multiply_each({B, T, S, D}, at(a.data(), T, a.stride()), at_transposed(b.data(), S, b.stride()),
+                put(y.data(), T, y.stride(), false));
+  record(
+      y,
+      [=] {
+        if (auto s = a.grad())
+          multiply_each({B, T, D, S}, at(y.cotangent(), T, y.stride()), at(b.data(), S, b.stride()),
+                        put(s.data, T, s.stride, s.accumulate));
+        if (auto s = b.grad())
+          multiply_each({B, S, D, T}, at_transposed(y.cotangent(), T, y.stride()), at(a.data(), T, a.stride()),
+                        put(s.data, S, s.stride, s.accumulate));
+      },
+      a, b);
   return y;
 }
 
@@ -157,36 +185,41 @@ Tensor masked(const Tensor& x, Mask mask, int64_t window) {
   write_each(y, [=, v = values(x)](int64_t r, int64_t c) {
     return seen(r, c) ? v(r, c) : -std::numeric_limits<float>::infinity();
   });
-  record(y, [=] {
-    give_each(x, [=, g = gradients(y)](int64_t r, int64_t c) { return seen(r, c) ? g(r, c) : 0.0f; });
-  }, x);
+  record(
+      y, [=] { give_each(x, [=, g = gradients(y)](int64_t r, int64_t c) { return seen(r, c) ? g(r, c) : 0.0f; }); }, x);
   return y;
 }
 
 Tensor softmax(const Tensor& x) {
   Tensor y(x.shape());
   kernel::softmax_rows(x.rows(), x.channels(), x.data(), x.stride(), y.data(), y.stride());
-  record(y, [=] {
-    auto g = gradients(y);
-    auto v = values(y);
-    std::vector<float> dot(static_cast<size_t>(y.rows()), 0.0f);
-    for (int64_t r = 0; r < y.rows(); ++r)
-      for (int64_t c = 0; c < y.channels(); ++c) dot[static_cast<size_t>(r)] += g(r, c) * v(r, c);
-    give_each(x, [&](int64_t r, int64_t c) { return v(r, c) * (g(r, c) - dot[static_cast<size_t>(r)]); });
-  }, x);
+  record(
+      y,
+      [=] {
+        auto g = gradients(y);
+        auto v = values(y);
+        std::vector<float> dot(static_cast<size_t>(y.rows()), 0.0f);
+        for (int64_t r = 0; r < y.rows(); ++r)
+          for (int64_t c = 0; c < y.channels(); ++c) dot[static_cast<size_t>(r)] += g(r, c) * v(r, c);
+        give_each(x, [&](int64_t r, int64_t c) { return v(r, c) * (g(r, c) - dot[static_cast<size_t>(r)]); });
+      },
+      x);
   return y;
 }
 
 Tensor columns(const Tensor& x, int64_t first, int64_t count) {
-  BARY_CHECK(first >= 0 && count > 0 && first + count <= x.channels(), "columns: {} from {} of a tensor with {} channels",
-             count, first, x.channels());
+  BARY_CHECK(first >= 0 && count > 0 && first + count <= x.channels(),
+             "columns: {} from {} of a tensor with {} channels", count, first, x.channels());
   Tensor y(x.shape().with_channels(count));
   write_each(y, [=, v = values(x)](int64_t r, int64_t c) { return v(r, first + c); });
-  record(y, [=] {
-    give_each(x, [=, g = gradients(y)](int64_t r, int64_t c) {
-      return c >= first && c < first + count ? g(r, c - first) : 0.0f;
-    });
-  }, x);
+  record(
+      y,
+      [=] {
+        give_each(x, [=, g = gradients(y)](int64_t r, int64_t c) {
+          return c >= first && c < first + count ? g(r, c - first) : 0.0f;
+        });
+      },
+      x);
   return y;
 }
 
@@ -206,43 +239,56 @@ Tensor concat(std::span<const Tensor> parts) {
     offset += p.channels();
     if (p.needs_grad()) any = p;
   }
-  record(y, [y, all = std::vector<Tensor>(parts.begin(), parts.end())] {
-    int64_t first = 0;
-    for (const Tensor& p : all) {
-      give_each(p, [first, g = gradients(y)](int64_t r, int64_t c) { return g(r, first + c); });
-      first += p.channels();
-    }
-  }, any);
+  record(
+      y,
+      [y, all = std::vector<Tensor>(parts.begin(), parts.end())] {
+        int64_t first = 0;
+        for (const Tensor& p : all) {
+          give_each(p, [first, g = gradients(y)](int64_t r, int64_t c) { return g(r, first + c); });
+          first += p.channels();
+        }
+      },
+      any);
   return y;
 }
 
 Tensor split_heads(const Tensor& x, int64_t heads) {
-  BARY_CHECK(x.shape().rank() == 3 && heads > 0 && x.channels() % heads == 0, "split_heads: {} does not divide into {} heads",
-             x.shape().str(), heads);
+  BARY_CHECK(x.shape().rank() == 3 && heads > 0 && x.channels() % heads == 0,
+             "split_heads: {} does not divide into {} heads", x.shape().str(), heads);
   int64_t B = x.dim(0), T = x.dim(1), D = x.channels() / heads;
   Tensor y(Shape{B * heads, T, D});
-  write_each(y, [=, v = values(x)](int64_t r, int64_t c) { return v(r / T / heads * T + r % T, r / T % heads * D + c); });
-  record(y, [=] {
-    give_each(x, [=, g = gradients(y)](int64_t r, int64_t c) { return g((r / T * heads + c / D) * T + r % T, c % D); });
-  }, x);
+  write_each(y,
+             [=, v = values(x)](int64_t r, int64_t c) { return v(r / T / heads * T + r % T, r / T % heads * D + c); });
+  record(
+      y,
+      [=] {
+        give_each(
+            x, [=, g = gradients(y)](int64_t r, int64_t c) { return g((r / T * heads + c / D) * T + r % T, c % D); });
+      },
+      x);
   return y;
 }
 
 Tensor merge_heads(const Tensor& x, int64_t heads) {
-  BARY_CHECK(x.shape().rank() == 3 && heads > 0 && x.dim(0) % heads == 0, "merge_heads: {} is not a multiple of {} heads",
-             x.shape().str(), heads);
+  BARY_CHECK(x.shape().rank() == 3 && heads > 0 && x.dim(0) % heads == 0,
+             "merge_heads: {} is not a multiple of {} heads", x.shape().str(), heads);
   int64_t B = x.dim(0) / heads, T = x.dim(1), D = x.dim(2);
   Tensor y(Shape{B, T, heads * D});
   write_each(y, [=, v = values(x)](int64_t r, int64_t c) { return v((r / T * heads + c / D) * T + r % T, c % D); });
-  record(y, [=] {
-    give_each(x, [=, g = gradients(y)](int64_t r, int64_t c) { return g(r / T / heads * T + r % T, r / T % heads * D + c); });
-  }, x);
+  record(
+      y,
+      [=] {
+        give_each(x, [=, g = gradients(y)](int64_t r, int64_t c) {
+          return g(r / T / heads * T + r % T, r / T % heads * D + c);
+        });
+      },
+      x);
   return y;
 }
 
 Tensor cross_entropy(const Tensor& logits, std::span<const int32_t> targets) {
-  BARY_CHECK(static_cast<int64_t>(targets.size()) == logits.rows(), "cross_entropy: {} targets for {} rows", targets.size(),
-             logits.rows());
+  BARY_CHECK(static_cast<int64_t>(targets.size()) == logits.rows(), "cross_entropy: {} targets for {} rows",
+             targets.size(), logits.rows());
   for (int32_t t : targets)
     BARY_CHECK(t < logits.channels(), "cross_entropy: target {}, but there are {} logits", t, logits.channels());
   Tensor gradient(logits.shape()), loss(Shape{1});
@@ -253,9 +299,13 @@ Tensor cross_entropy(const Tensor& logits, std::span<const int32_t> targets) {
   double total = 0;
   for (double l : losses) total += l;
   loss.data()[0] = static_cast<float>(total);
-  record(loss, [=] {
-    give_each(logits, [g = loss.cotangent()[0], d = values(gradient)](int64_t r, int64_t c) { return g * d(r, c); });
-  }, logits);
+  record(
+      loss,
+      [=] {
+        give_each(logits,
+                  [g = loss.cotangent()[0], d = values(gradient)](int64_t r, int64_t c) { return g * d(r, c); });
+      },
+      logits);
   return loss;
 }
 
@@ -269,12 +319,15 @@ Tensor dropout(const Tensor& x, const kernel::DropoutSite& site, DropoutRows row
   };
   Tensor y(x.shape());
   for (int64_t r = 0; r < y.rows(); ++r) kernel::dropout_row(x.row(r), y.row(r), y.channels(), key(r), 0, site.p);
-  record(y, [=] {
-    Tensor d(y.shape());
-    for (int64_t r = 0; r < y.rows(); ++r)
-      kernel::dropout_row(y.cotangent() + r * y.stride(), d.row(r), y.channels(), key(r), 0, site.p);
-    give_each(x, values(d));
-  }, x);
+  record(
+      y,
+      [=] {
+        Tensor d(y.shape());
+        for (int64_t r = 0; r < y.rows(); ++r)
+          kernel::dropout_row(y.cotangent() + r * y.stride(), d.row(r), y.channels(), key(r), 0, site.p);
+        give_each(x, values(d));
+      },
+      x);
   return y;
 }
 

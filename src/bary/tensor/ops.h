@@ -16,7 +16,7 @@ using kernel::Activation;
 Tensor operator+(const Tensor& a, const Tensor& b);  // same shape
 Tensor operator*(const Tensor& a, const Tensor& b);  // element by element
 Tensor operator*(const Tensor& a, float k);
-Tensor sum(const Tensor& x);                         // (1), summed row by row in double
+Tensor sum(const Tensor& x);  // (1), summed row by row in double
 Tensor activation(const Tensor& x, Activation act);
 
 Tensor matmul(const Tensor& a, const Tensor& b);     // (B,T,S) (B,S,D) -> (B,T,D)
@@ -34,7 +34,8 @@ Tensor merge_heads(const Tensor& x, int64_t heads);             // (B H,T,D) -> 
 
 // -log softmax(logits)[target], summed over rows; a target of -1 counts nothing
 Tensor cross_entropy(const Tensor& logits, std::span<const int32_t> targets);
-Tensor linear_by_definition(const Tensor& x, const Tensor& w, const Tensor& bias);  // x w^T + bias, w (N,K) as in PyTorch
+Tensor linear_by_definition(const Tensor& x, const Tensor& w,
+                            const Tensor& bias);  // x w^T + bias, w (N,K) as in PyTorch
 Tensor layer_norm_by_definition(const Tensor& x, const Tensor& w, const Tensor& b, float eps);
 
 // Zero with probability p, the rest divided by 1-p. x is (B,T,C); row (b,t) is named by (sequence + b, first + t).

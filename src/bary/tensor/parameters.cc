@@ -26,7 +26,8 @@ void fill(std::span<float> values, Init init, uint64_t seed, uint64_t key) {
     for (int64_t chunk = begin; chunk < end; chunk += kChunk) {
       RandomStream random(seed, Purpose::init, static_cast<uint64_t>(chunk / kChunk), key);
       for (int64_t i = chunk; i < std::min(chunk + kChunk, end); ++i) {
-        double x = init.kind == Init::Kind::normal ? random.normal() * init.value : random.uniform(-init.value, init.value);
+        double x =
+            init.kind == Init::Kind::normal ? random.normal() * init.value : random.uniform(-init.value, init.value);
         values[static_cast<size_t>(i)] = static_cast<float>(x);
       }
     }
@@ -78,7 +79,8 @@ Tensor Parameters::join(std::span<const Tensor> parts) {
   for (const Tensor& p : parts) {
     BARY_CHECK(p.owner() == this && p.shape().rank() == parts[0].shape().rank() && (vectors || p.channels() == k) &&
                    p.parameter_offset() == parts[0].parameter_offset() + rows * k,
-               "join: parameter of shape {} does not follow its neighbour; add them one after another", p.shape().str());
+               "join: parameter of shape {} does not follow its neighbour; add them one after another",
+               p.shape().str());
     rows += p.shape()[0];
   }
   Tensor t;
@@ -118,7 +120,8 @@ void Parameters::pack(Packed& p, bool spread) {
     }
   };
   if (!spread) return part(0, columns);
-  parallel_for(columns, std::max<int64_t>(width, (int64_t{1} << 16) / std::max<int64_t>(depth, 1) / width * width), part);
+  parallel_for(columns, std::max<int64_t>(width, (int64_t{1} << 16) / std::max<int64_t>(depth, 1) / width * width),
+               part);
 }
 
 Parameters::Packed& Parameters::packed_entry(const Tensor& w, bool transposed) {

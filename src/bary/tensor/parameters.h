@@ -38,16 +38,18 @@ class Parameters {
 
   // Creates a parameter; its random values are keyed by (seed, name), so they do not depend on what else the model has.
   Tensor add(const std::string& name, Shape shape, Role role, Init init);
-  // Several (n_i, k) matrices as one (sum n_i, k), or vectors as one: one product serves them. They must have been added
-  // one after another.
+  // Several (n_i, k) matrices as one (sum n_i, k), or vectors as one: one product serves them. They must have been
+  // added one after another.
   Tensor join(std::span<const Tensor> parts);
 
   const std::vector<Parameter>& list() const { return list_; }
   const Parameter* find(const std::string& name) const;
-  int64_t count() const;                     // numbers learned
-  int64_t size() const { return size_; }     // floats of the flat buffer
+  int64_t count() const;                  // numbers learned
+  int64_t size() const { return size_; }  // floats of the flat buffer
   float* values() const { return values_.get(); }
-  std::span<float> values_of(const Parameter& p) const { return {values() + p.offset, static_cast<size_t>(p.shape.volume())}; }
+  std::span<float> values_of(const Parameter& p) const {
+    return {values() + p.offset, static_cast<size_t>(p.shape.volume())};
+  }
   uint64_t seed() const { return seed_; }
 
   // Called after values changed: packed copies are made again, in parallel, before the next use.

@@ -25,7 +25,8 @@ Tensor tap(const std::string& name, const Tensor& x) {
   Tensor y = x;
   if (auto* edit = Probe::editing(name)) {
     y = (*edit)(x);
-    BARY_CHECK(y.shape() == x.shape(), "edit of {}: returned shape {}, expected {}", name, y.shape().str(), x.shape().str());
+    BARY_CHECK(y.shape() == x.shape(), "edit of {}: returned shape {}, expected {}", name, y.shape().str(),
+               x.shape().str());
   }
   if (auto* look = Probe::looking(name)) (*look)(y);
   return y;

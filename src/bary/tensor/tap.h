@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Taps: places in a model that somebody may look at or edit while it runs, by TransformerLens's names
-// ("blocks.0.attn.hook_pattern"). A probe lives on the stack of whoever looks; without one a tap costs one pointer test.
+// ("blocks.0.attn.hook_pattern"). A probe lives on the stack of whoever looks; without one a tap costs one pointer
+// test.
 #pragma once
 #include <functional>
 #include <map>

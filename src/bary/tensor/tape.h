@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tape: while one lives on a thread, ops append their pullbacks to it; the order they ran in is already topological,
-// so backward walks it from the end and frees each step's memory as it goes. Without a tape nothing is recorded: that is
-// inference. Reverse-mode differentiation as in any textbook (Griewank and Walther 2008).
+// The tape: while one lives on a thread, ops append their pullbacks to it; the order they ran in is already
+// topological, so backward walks it from the end and frees each step's memory as it goes. Without a tape nothing is
+// recorded: that is inference. Reverse-mode differentiation as in any textbook (Griewank and Walther 2008).
 #pragma once
 #include <functional>
 #include <utility>
@@ -14,8 +14,8 @@ namespace bary {
 
 class Tape {
  public:
-  // gradients: the flat buffer (Parameters::size() floats) to which parameters' gradients are added; null if only inputs'
-  // gradients are wanted. Owned by the caller, cleared by the caller: several tapes in turn add to one buffer.
+  // gradients: the flat buffer (Parameters::size() floats) to which parameters' gradients are added; null if only
+  // inputs' gradients are wanted. Owned by the caller, cleared by the caller: several tapes in turn add to one buffer.
   explicit Tape(float* gradients = nullptr) : gradients_(gradients), outer_(active_) { active_ = this; }
   ~Tape() { active_ = outer_; }
   Tape(const Tape&) = delete;
@@ -37,8 +37,8 @@ class Tape {
   std::vector<std::function<void()>> pullbacks_;
 };
 
-// Called by every op: y = f(inputs...). Marks y and records the pullback if any input needs a gradient. A pullback whose
-// output got no gradient is skipped.
+// Called by every op: y = f(inputs...). Marks y and records the pullback if any input needs a gradient. A pullback
+// whose output got no gradient is skipped.
 template <class Pullback, class... Inputs>
 void record(Tensor& y, Pullback pullback, const Inputs&... inputs) {
   Tape* tape = Tape::active();

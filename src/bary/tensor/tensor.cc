@@ -10,8 +10,8 @@
 
 namespace bary {
 
-// Rows a multiple of 512 bytes apart share cache sets: the products over rows (weight gradients) lose half the first-level
-// cache to that.
+// Rows a multiple of 512 bytes apart share cache sets: the products over rows (weight gradients) lose half the
+// first-level cache to that.
 int64_t padded_stride(int64_t channels) {
   int64_t c = (channels + 15) / 16 * 16;
   return c % 128 == 0 ? c + 16 : c;
@@ -31,8 +31,8 @@ Tensor Tensor::zeros(Shape shape) {
 }
 
 Tensor Tensor::from(Shape shape, std::span<const float> values) {
-  BARY_CHECK(static_cast<int64_t>(values.size()) == shape.volume(), "Tensor::from: {} values for shape {}, which holds {}",
-             values.size(), shape.str(), shape.volume());
+  BARY_CHECK(static_cast<int64_t>(values.size()) == shape.volume(),
+             "Tensor::from: {} values for shape {}, which holds {}", values.size(), shape.str(), shape.volume());
   Tensor t(shape);
   for (int64_t r = 0; r < t.rows(); ++r) std::copy_n(values.data() + r * t.channels(), t.channels(), t.row(r));
   return t;
@@ -92,7 +92,8 @@ void Tensor::pass_gradient_to(const Tensor& to) const {
   if (slot.accumulate) {
     kernel::add_rows(rows(), channels(), cotangent(), stride(), slot.data, slot.stride);
   } else {
-    for (int64_t r = 0; r < rows(); ++r) std::copy_n(cotangent() + r * stride(), channels(), slot.data + r * slot.stride);
+    for (int64_t r = 0; r < rows(); ++r)
+      std::copy_n(cotangent() + r * stride(), channels(), slot.data + r * slot.stride);
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tensor of float32: a shape, its values in rows of channels, and a place for its gradient. Copying a Tensor copies the
-// handle, as in PyTorch; the memory is shared. Rows stand `stride` floats apart, a little more than the channels where a
-// power of two would make them fall on the same cache sets.
+// A tensor of float32: a shape, its values in rows of channels, and a place for its gradient. Copying a Tensor copies
+// the handle, as in PyTorch; the memory is shared. Rows stand `stride` floats apart, a little more than the channels
+// where a power of two would make them fall on the same cache sets.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -50,8 +50,8 @@ class Tensor {
   // Gradients. A tensor needs one if it is a parameter, was marked, or came from an op that saw one that does.
   bool needs_grad() const { return node_ && node_->needs_grad; }
   Tensor& require_grad();
-  bool has_grad() const;          // somebody has contributed
-  GradientSlot grad() const;      // for the next contribution; nothing if not needed
+  bool has_grad() const;           // somebody has contributed
+  GradientSlot grad() const;       // for the next contribution; nothing if not needed
   const float* cotangent() const;  // this tensor's gradient, rows `stride` apart; only if has_grad()
   std::vector<float> grad_vector() const;
   // Hands this tensor's finished gradient to `to` (same shape): moved if `to` has none, else added.

@@ -10,8 +10,9 @@
 namespace bary {
 namespace {
 
-constexpr int64_t kRowGrain = 48;                   // eight register tiles
-constexpr int64_t kSmallProduct = int64_t{1} << 18;  // multiply-adds below which a second thread costs more than it does
+constexpr int64_t kRowGrain = 48;  // eight register tiles
+constexpr int64_t kSmallProduct = int64_t{1}
+                                  << 18;  // multiply-adds below which a second thread costs more than it does
 
 kernel::Epilogue shifted(kernel::Epilogue e, int64_t row, int64_t column) {
   if (e.bias) e.bias += column;

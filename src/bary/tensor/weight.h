@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three products of a weight matrix W (N,K): y = x W^T, dx = dy W, dW += dy^T x. A parameter's packed copies come from
-// its owner; any other tensor is packed for the call.
+// The three products of a weight matrix W (N,K): y = x W^T, dx = dy W, dW += dy^T x. A parameter's packed copies come
+// from its owner; any other tensor is packed for the call.
 #pragma once
 #include "bary/tensor/parameters.h"
 
