@@ -61,6 +61,7 @@ class Prefill : public testing::TestWithParam<std::string> {
       f(c.config);
     }
   }
+  Threads one{1};  // the fastest for models this small
 };
 
 TEST_P(Prefill, AnyChunksGiveTheFullPass) {
@@ -133,10 +134,10 @@ TEST_P(Prefill, GenerationIsTheSameWithAndWithoutCache) {
     c.vocab_size = 256;
     Decoder bytes(c, 3);
     GenerateOptions o;
-    o.max_new_tokens = 30, o.sampler.temperature = 1.5, o.seed = 7;
+    o.max_new_tokens = 20, o.sampler.temperature = 1.5, o.seed = 7;
     const std::string prompt(240, 'x');  // generation passes the first block of 256 keys
     const auto with = generate(bytes, byte, {prompt}, o);
-    for (int64_t chunk : {1, 7, 0}) {
+    for (int64_t chunk : {7, 0}) {
       GenerateOptions other = o;
       other.prefill_chunk = chunk, other.cache = chunk != 0;
       EXPECT_EQ(generate(bytes, byte, {prompt}, other)[0].ids, with[0].ids) << chunk;

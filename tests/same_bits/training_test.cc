@@ -66,7 +66,7 @@ TEST_P(Training, WatchingDoesNotMatter) {
 
 TEST_P(Training, AccumulationDoesNotMatter) {
   const std::string at_once = run();
-  for (int64_t batch : {4, 2, 1}) {
+  for (int64_t batch : {4, 1}) {
     EXPECT_EQ(at_once, run([&](TrainConfig& t) { t.batch_size = batch, t.gradient_accumulation_steps = 8 / batch; }))
         << batch;
   }
@@ -104,7 +104,7 @@ TEST(Memory, IsFlatOverTwoHundredSteps) {
   m.n_embd = 32, m.dropout = 0.1, m.n_layer = 2;
   Folder folder;
   TrainConfig t = fifty_steps(folder.path());
-  t.max_iters = 200, t.eval_interval = 20, t.eval_iters = 4;
+  t.max_iters = 200, t.eval_interval = 50, t.eval_iters = 4, t.batch_size = 4;
   std::vector<int64_t> floats;
   TrainHooks hooks;
   hooks.step = [&](const StepReport&) { floats.push_back(pooled_floats()); };

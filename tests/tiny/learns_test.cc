@@ -83,7 +83,7 @@ TEST_F(Tiny, CopyingNeedsAttention) {  // each letter twice at a distance: no ta
   const double least = 2 * std::log(8.0) / 5;
   ModelConfig with = model(32), without = model(32);
   with.n_layer = 2, without.n_layer = 2, without.mixer = Mixer::none;
-  const double attention = train(text, with, run(300, 5e-3)).result.val.loss();
+  const double attention = train(text, with, run(250, 5e-3)).result.val.loss();
   const double none = train(text, without, run(100, 5e-3)).result.val.loss();
   EXPECT_LT(attention, least + 0.15);
   EXPECT_GT(attention, least - 0.05) << "below what chance allows: it sees the answer";
