@@ -13,6 +13,7 @@
 #include "bary/base/json.h"
 #include "bary/base/quote.h"
 #include "bary/text/corpus_command.h"
+#include "bary/text/unicode.h"
 #include "last_words.h"
 #include "mutate.h"
 #include "samples.h"
@@ -31,6 +32,7 @@ uint64_t setting(const char* name, uint64_t otherwise) {
 
 // Empty: all is well.
 std::string trouble_with(const Target& target, std::string_view bytes, bool& accepted) {
+  unicode_table();  // built at first use, whatever the input
   const AllocationWatch watch;
   std::string trouble;
   try {
