@@ -11,11 +11,11 @@ namespace {
 
 void write(const std::string& path) {
   const std::vector<std::pair<std::string, bary::FileShape>> shapes = {// sorted by name
-                                                                   {"empty", {0, 4}},
-                                                                   {"h.0.ln_1.bias", {7}},
-                                                                   {"scalar", {}},
-                                                                   {"wte.weight", {5, 3}},
-                                                                   {"z\xc3\xbcrich", {2, 1, 2}}};
+                                                                       {"empty", {0, 4}},
+                                                                       {"h.0.ln_1.bias", {7}},
+                                                                       {"scalar", {}},
+                                                                       {"wte.weight", {5, 3}},
+                                                                       {"z\xc3\xbcrich", {2, 1, 2}}};
   std::vector<std::vector<float>> values;
   for (const auto& entry : shapes) {
     size_t count = 1;
