@@ -24,8 +24,7 @@ struct LoadedModel {
   nlohmann::json state;
   std::filesystem::path folder;
 };
-// `folder` may be a checkpoint or a run's out_dir (then its best, else its last). `context` greater than the stored one
-// makes room for more positions where the kind of position allows it.
+// `folder` may be a checkpoint or a run's out_dir (then its best, else its last).
 LoadedModel load_model(const std::filesystem::path& folder);
 // Weights, moments and state of a run's last checkpoint, into a model of the same configuration.
 nlohmann::json resume_into(const std::filesystem::path& folder, Decoder& model, AdamW& optimizer);
