@@ -18,7 +18,7 @@ setup: ## install with apt what building needs and is missing
 	@tools/setup/install.sh build
 
 demo: build/release/build.ninja ## about a minute: build, train the chapter's one-block transformer on tiny Shakespeare, let it write
-	@cmake --build build/release --target bary_program
+	@cmake --build build/release --target bary_command
 	@tools/demo/run.sh build/release/bin/bary
 
 build: $(BUILD)/build.ninja ## build everything (PRESET=release, dev, clang, asan, tsan)
@@ -27,7 +27,8 @@ build: $(BUILD)/build.ninja ## build everything (PRESET=release, dev, clang, asa
 test: ## install what is missing, build, run every test
 	@tools/setup/install.sh build test
 	@$(MAKE) --no-print-directory build PRESET=release
-	@BARY_PYTHON=$$(tools/setup/python.sh) && export BARY_PYTHON && ctest --preset release -j $(JOBS)
+	@BARY_PYTHON=$$(tools/setup/python.sh) && export BARY_PYTHON && BARY_GPT2=$$(tools/setup/gpt2.sh) && \
+		export BARY_GPT2 && ctest --preset release -j $(JOBS)
 
 format: ## rewrite the sources in the house's format
 	@clang-format -i $(SOURCES)
@@ -54,7 +55,7 @@ threads: ## all but the slow and the same-bits tests under ThreadSanitizer
 	@$(FIXED_LAYOUT) ctest --preset tsan -j $(JOBS)
 
 bench: build/release/build.ninja ## measure this machine and bary on it
-	@cmake --build build/release --target bary_program
+	@cmake --build build/release --target bary_command
 	@build/release/bin/bary bench step
 
 clean: ## remove build folders (the Python environment too)

@@ -1,7 +1,7 @@
 # bary_module(NAME [INTERNAL] [DEPS module...] [LIBS target...])
 # One folder of src/bary is one static library, bary_NAME, that links only the floors below it. Sources and tests are
-# found by glob (x.cc, and x_test.cc beside it), so neither can be forgotten in a list. A folder program/ inside it is
-# an executable's and is left out. INTERNAL: part of the command, not of what is installed as bary::bary.
+# found by glob (x.cc, and x_test.cc beside it), so neither can be forgotten in a list. A main.cc is an
+# executable's and is left out. INTERNAL: part of the command, not of what is installed as bary::bary.
 add_library(bary INTERFACE)
 add_library(bary::bary ALIAS bary)
 set_property(GLOBAL PROPERTY BARY_MODULES "")
@@ -11,7 +11,7 @@ function(bary_module name)
   cmake_parse_arguments(M "INTERNAL" "" "DEPS;LIBS" ${ARGN})
   set(dir ${PROJECT_SOURCE_DIR}/src/bary/${name})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${dir}/*.cc ${dir}/*.h)
-  list(FILTER sources EXCLUDE REGEX "/program/")
+  list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "_test\\.(cc|h)$")
@@ -57,7 +57,7 @@ endfunction()
 
 # bary_test(NAME LABEL label SOURCES file... LIBS target...)
 # A GoogleTest program bary_NAME_test, each TEST a CTest of its own called NAME.Suite.Case. A test with "Slow" in its
-# suite or case name gets the label slow as well, which the sanitizer runs leave out.
+# suite or case name gets the label slow instead, which the sanitizer runs leave out.
 function(bary_test name)
   cmake_parse_arguments(M "" "LABEL" "SOURCES;LIBS" ${ARGN})
   set(program bary_${name}_test)
@@ -72,5 +72,5 @@ function(bary_test name)
   gtest_discover_tests(${program} TEST_PREFIX ${name}. TEST_FILTER "-*Slow*"
                        PROPERTIES LABELS ${M_LABEL} TIMEOUT 300 DISCOVERY_TIMEOUT 60)
   gtest_discover_tests(${program} TEST_PREFIX ${name}. TEST_FILTER "*Slow*"
-                       PROPERTIES LABELS "${M_LABEL};slow" TIMEOUT 1200 DISCOVERY_TIMEOUT 60)
+                       PROPERTIES LABELS slow TIMEOUT 1200 DISCOVERY_TIMEOUT 60)
 endfunction()

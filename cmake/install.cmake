@@ -22,7 +22,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/bary-config-version.cmake
 install(FILES ${PROJECT_BINARY_DIR}/bary-config.cmake ${PROJECT_BINARY_DIR}/bary-config-version.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/bary)
 
-if(TARGET bary_program)
-  install(TARGETS bary_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(TARGET bary_command)
+  install(TARGETS bary_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

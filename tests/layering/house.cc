@@ -36,7 +36,8 @@ const std::map<std::string, std::vector<std::string>>& floors() {
       {"serve", {"generate"}},
       {"lab", {"train", "generate", "inspect", "report"}},
       {"bench", {"lab", "serve"}},
-      {"cli", {"bench"}},
+      {"cli", {"lab", "serve"}},
+      {"program", {"bench", "cli"}},
       {"python", {"lab", "serve"}},
   };
   return map;
@@ -187,7 +188,7 @@ void check_module_source(const SourceFile& file, const std::string& code, std::v
   if (folder != "kernel") find_words(file.path, code, kSimd, out);
   if (is_test(file.path)) return;
   if (folder != "base" || !ends_with(file.path, "random.cc")) find_words(file.path, code, kRandom, out);
-  if (folder != "cli" && folder != "bench") find_words(file.path, code, kPrinting, out);
+  if (folder != "cli" && folder != "bench" && folder != "program") find_words(file.path, code, kPrinting, out);
 }
 
 }  // namespace

@@ -38,7 +38,8 @@ TEST(House, DownTheLadderIsAllowed) {
                         {"src/bary/train/loop.cc", "#include \"bary/model/decoder.h\"\n#include \"bary/text/bpe.h\"\n"},
                         {"src/bary/bench/step.cc", "#include \"bary/train/loop.h\"\n"},
                         {"src/bary/train/loop.h", ""},
-                        {"src/bary/cli/train.cc", "#include \"bary/bench/step.h\"\n"},
+                        {"src/bary/cli/train.cc", "#include \"bary/train/loop.h\"\n"},
+                        {"src/bary/program/bench.cc", "#include \"bary/bench/step.h\"\n"},
                         {"src/bary/bench/step.h", ""}}),
             std::vector<std::string>{});
 }
@@ -48,6 +49,8 @@ TEST(House, UpTheLadderIsRefused) {
              {"src/bary/base/error.h", "nn does not stand below base"});
   expect_one(complaints({{"src/bary/bench/a.cc", "#include \"bary/cli/b.h\"\n"}, {"src/bary/cli/b.h", ""}}),
              {"cli does not stand below bench"});
+  expect_one(complaints({{"src/bary/cli/a.cc", "#include \"bary/bench/b.h\"\n"}, {"src/bary/bench/b.h", ""}}),
+             {"bench does not stand below cli"});
 }
 
 TEST(House, AcrossTheLadderIsRefused) {

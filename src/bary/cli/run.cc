@@ -147,9 +147,9 @@ int run_with(std::span<const Command> commands, Args args, Io& io) {
   return kExitSystem;
 }
 
-int run(int argc, const char* const* argv, Io io) {
+int run(std::span<const Command> commands, int argc, const char* const* argv, Io io) {
   std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
-  return run_with(commands(), args, io);
+  return run_with(commands, args, io);
 }
 
 std::string version_text() {

@@ -10,7 +10,7 @@ namespace bary {
 
 // Finds the command, prints help where it is asked for, and turns what is thrown into one line on standard error and an
 // exit code (command.h). Never throws.
-int run(int argc, const char* const* argv, Io io);
+int run(std::span<const Command> commands, int argc, const char* const* argv, Io io);
 int run_with(std::span<const Command> commands, std::span<const std::string> args, Io& io);
 
 std::string version_text();

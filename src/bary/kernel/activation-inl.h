@@ -27,8 +27,9 @@ HWY_INLINE Activated gelu(V16 x) {  // P(N < x) and its derivative, the normal d
 HWY_INLINE Activated gelu_tanh(V16 x) {  // s = sigmoid(2u), u = c (x + 0.044715 x^3); g' = s + x s (1-s) 2u'
   const float c = 0.797884561f;
   V16 x2 = x * x, u2 = x * fma(x2, set1(2 * c * 0.044715f), set1(2 * c));
-  V16 s = sigmoid(u2), g = x * s, du2 = fma(x2, set1(6 * c * 0.044715f), set1(2 * c));
-  return {g, fma(g * (set1(1.0f) - s), du2, s)};
+  Sigmoids s = sigmoids(u2);
+  V16 g = x * s.of, du2 = fma(x2, set1(6 * c * 0.044715f), set1(2 * c));
+  return {g, fma(g * s.of_minus, du2, s.of)};
 }
 HWY_INLINE Activated relu(V16 x) {
   M16 on = zero() < x;
@@ -37,8 +38,9 @@ HWY_INLINE Activated relu(V16 x) {
   return {y, select(on, set1(1.0f), zero())};
 }
 HWY_INLINE Activated silu(V16 x) {
-  V16 s = sigmoid(x), g = x * s;
-  return {g, fma(g, set1(1.0f) - s, s)};
+  Sigmoids s = sigmoids(x);
+  V16 g = x * s.of;
+  return {g, fma(g, s.of_minus, s.of)};
 }
 
 // In place over a block of m rows and n columns; the derivative goes beside it if asked for.

@@ -30,7 +30,6 @@ std::vector<float> activated(Activation act, const Matrix& x, bool derivative = 
 struct Allowed {
   double value, slope;
 };
-double one_minus(double rest) { return std::min(1.0, rest / kEps); }  // 1 - s rounds to eps, or is exactly 0
 Allowed allowed(Activation act, double x) {
   const auto r = reference::activate(act, x);
   const double tiny = 1e-36 / kEps;  // where the exponential has run out of floats
@@ -47,12 +46,11 @@ Allowed allowed(Activation act, double x) {
       double s = 1 / (1 + std::exp(-u)), other = 1 / (1 + std::exp(u));
       double relative = 4 + 4 * std::fabs(u) * other;
       return {relative * std::fabs(r.value) + tiny,
-              (relative + 4) * (s + std::fabs(x) * s * du * other) + std::fabs(x) * s * du * one_minus(other) + tiny};
+              (relative + 4) * (s + std::fabs(x) * s * du * other) + tiny * std::fabs(x) * du};
     }
     case Activation::silu: {
       double s = 1 / (1 + std::exp(-x)), other = 1 / (1 + std::exp(x));
-      return {4 * std::fabs(r.value) + tiny,
-              6 * (s + std::fabs(x) * s * other) + std::fabs(x) * s * one_minus(other) + tiny};
+      return {4 * std::fabs(r.value) + tiny, 6 * (s + std::fabs(x) * s * other) + tiny};
     }
   }
   return {0, 0};

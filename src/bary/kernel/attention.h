@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scaled dot-product attention of one head of one sequence (Vaswani et al. 2017), in tiles that never hold the T x S
 // matrix (online softmax: Milakov and Gimelshein 2018; Dao et al. 2022):
-//   out_t = sum_j p_tj v_j,   p_t = softmax over the keys j that t may see of  scale q_t k_j - slope (t - j)
+//   out_t = sum_j p_tj v_j,   p_t = softmax over the keys j that t may see of  scale q_t k_j - slope |t - j|
 // Keys come in blocks of 256 at absolute positions, whatever the T of the call, and each query row sees one arithmetic:
 // a row computed alone (decoding with a cache) has the bits it has inside a full pass.
 #pragma once
@@ -19,7 +19,7 @@ struct AttentionHead {
   bool causal = true;           // query t sees keys j <= t, itself included
   int64_t window = 0;           // and j > t - window; 0 = no limit
   float scale = 1;
-  float slope = 0;  // ALiBi (Press et al. 2022), causal: the penalty on the distance t - j
+  float slope = 0;  // ALiBi (Press et al. 2022): the penalty on the distance |t - j|, both ways under a full mask
   DropoutSite dropout;
   uint64_t sequence = 0;  // names the dropout row together with `head`
   uint32_t head = 0;

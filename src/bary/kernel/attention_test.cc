@@ -45,7 +45,10 @@ TEST(Attention, SlopeNoScaleAndDropout) {
       h.scale = 1;
       expect_right(h);
     }
-    expect_right(with_dropout(head_of(T, 16, false), 0.1f));
+    AttentionHead both_ways = head_of(T, 16, false);
+    expect_right(with_dropout(both_ways, 0.1f));
+    both_ways.slope = 0.25f;
+    expect_right(both_ways);
   }
 }
 

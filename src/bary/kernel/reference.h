@@ -129,8 +129,8 @@ inline AttentionResult attention(const AttentionHead& h, const Doubles& q, const
       bool seen = (!h.causal || j <= position) && (h.window == 0 || j > position - h.window);
       double dot = 0;
       for (int64_t d = 0; d < h.D; ++d) dot += q[at(t, d, h.D)] * k[at(j, d, h.D)];
-      double score =
-          static_cast<double>(h.scale) * dot - static_cast<double>(h.slope) * static_cast<double>(position - j);
+      double score = static_cast<double>(h.scale) * dot -
+                     static_cast<double>(h.slope) * std::fabs(static_cast<double>(position - j));
       p[j] = seen ? score : -std::numeric_limits<double>::infinity();
     }
     Doubles soft = softmax(p, h.S);

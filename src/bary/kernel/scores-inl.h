@@ -44,7 +44,7 @@ HWY_INLINE V16 masked_score(V16 s, const RowMask& m, int64_t at) {
   s = s * set1(m.scale);
   if (m.slope != 0) {
     V16 distance = set1(static_cast<float>(m.position - at)) - load(kIota);
-    s = fnma(set1(m.slope), distance, s);
+    s = fnma(set1(m.slope), abs(distance), s);
   }
   if (at < m.low || at + 16 > m.high) {
     const V16 minus_infinity = set1(-HUGE_VALF);

@@ -239,8 +239,15 @@ HWY_INLINE V16 normal_tail(V16 z, V16 e) {
   return p * t * e;
 }
 
-// 1 / (1 + e^-x)
-HWY_INLINE V16 sigmoid(V16 x) { return set1(1.0f) / (set1(1.0f) + exp(zero() - x)); }
+// s(x) = 1 / (1 + e^-x) and s(-x) = 1 - s(x), each to its own last digits: a subtraction from 1 would lose the smaller.
+struct Sigmoids {
+  V16 of, of_minus;
+};
+HWY_INLINE Sigmoids sigmoids(V16 x) {
+  V16 e = exp(zero() - abs(x)), larger = set1(1.0f) / (set1(1.0f) + e), smaller = e * larger;
+  M16 negative = x < zero();
+  return {select(negative, smaller, larger), select(negative, larger, smaller)};
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace bary::kernel

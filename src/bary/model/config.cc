@@ -31,8 +31,6 @@ void ModelConfig::check() const {
   BARY_CHECK(attn_proj || mixer != Mixer::attention || n_head * head_width() == n_embd,
              "without an output matrix the heads must make up n_embd: {} x {} is not {}; set attn_proj or d_head",
              n_head, head_width(), n_embd);
-  BARY_CHECK(pos != Position::alibi || mask != Mask::full,
-             "alibi is defined for causal masks; choose another pos or mask");
   BARY_CHECK(pos == Position::learned || positions() <= (int64_t{1} << 28) / n_embd,
              "context {} with n_embd {} would need a table of positions of over 2^28 numbers; ask for fewer positions",
              positions(), n_embd);

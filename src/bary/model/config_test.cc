@@ -69,7 +69,6 @@ TEST(ModelConfig, RefusesSizesBelowOne) {
 TEST(ModelConfig, RefusesWhatHasNoMeaning) {
   expect_refused([](auto& c) { c.mask = Mask::window; }, {"window", "0"});
   expect_refused([](auto& c) { c.context = 64; }, {"context 64", "block_size 128"});
-  expect_refused([](auto& c) { c.pos = Position::alibi, c.mask = Mask::full; }, {"alibi", "causal"});
 }
 
 TEST(ModelConfig, RefusesWhatCouldNotBeAddressed) {

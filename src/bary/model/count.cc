@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bary/model/count.h"
 
+#include <algorithm>
+
 namespace bary {
 namespace {
 
@@ -35,8 +37,8 @@ void add_block(const ModelConfig& c, ParameterCount& out) {
         ups * l.C * l.F + l.F * l.C + (c.bias ? ups * l.F + l.C : 0));
   }
   if (c.norm != NormPlace::none) {
-    int64_t norms =
-        (c.mixer != Mixer::none ? 1 : 0) + (c.mlp != MlpKind::none && c.norm != NormPlace::parallel ? 1 : 0);
+    const int64_t parts = (c.mixer != Mixer::none ? 1 : 0) + (c.mlp != MlpKind::none ? 1 : 0);
+    const int64_t norms = c.norm == NormPlace::parallel ? std::min<int64_t>(parts, 1) : parts;
     add("normalisation", norms == 2 ? "4 C" : "2 C", norms * norm_size(c));
   }
 }

@@ -53,7 +53,8 @@ Tensor Attention::heads(const Tensor& qkv, const Pass& pass, const RotaryTable* 
 Tensor UniformAverage::operator()(const Tensor& x, const Pass& pass, const Tensor& onto) const {
   Tensor y =
       pass.cache ? prefix_mean(x, pass.cache->average[static_cast<size_t>(layer)], pass.first()) : prefix_mean(x);
-  return onto.defined() ? onto + y : y;
+  auto site = drop_site(dropout, pass, layer, DropSite::mixer);
+  return join_residual(y, onto, site, pass);
 }
 
 Tensor join_residual(const Tensor& y, const Tensor& onto, const kernel::DropoutSite& site, const Pass& pass) {

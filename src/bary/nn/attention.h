@@ -11,7 +11,7 @@ enum class Position {
   learned,     // x + P[t], a table of parameters (Radford et al. 2019)
   sinusoidal,  // x + PE(t), PE(t,2i) = sin(t / 10000^(2i/C)), cos at 2i+1 (Vaswani et al. 2017)
   rotary,      // q and k turned by t theta^(-2i/D) (Su et al. 2021)
-  alibi,       // score - 2^(-8(h+1)/H) (t - j) (Press et al. 2022)
+  alibi,       // score - 2^(-8(h+1)/H) |t - j| (Press et al. 2022)
 };
 
 struct AttentionConfig {
@@ -41,9 +41,10 @@ struct Attention {
   Tensor heads(const Tensor& qkv, const Pass& pass, const RotaryTable* rotary) const;
 };
 
-// y_t = mean of x_0 .. x_t, + onto
+// y_t = mean of x_0 .. x_t, dropout, + onto
 struct UniformAverage {
   int64_t layer = 0;
+  double dropout = 0;
   Tensor operator()(const Tensor& x, const Pass& pass, const Tensor& onto = {}) const;
 };
 

@@ -157,6 +157,24 @@ TEST(Attention, DropoutIsOffUnlessTraining) {
   EXPECT_NE(dropped, a(x, pass, nullptr).to_vector());
 }
 
+// N4: dropout sits on the output of each part before it joins the residual path, whatever mixes.
+TEST(UniformAverage, DropoutSitsBetweenTheMeanAndTheResidual) {
+  Tensor x = random_tensor({2, 6, 8}, 1), onto = random_tensor({2, 6, 8}, 2);
+  UniformAverage average{3, 0.5};
+  EXPECT_EQ(average(x, Pass{}).to_vector(), UniformAverage{}(x, Pass{}).to_vector());
+  Pass pass;
+  pass.training = true, pass.seed = 1, pass.step = 4;
+  const std::vector<float> mean = average(x, Pass{}).to_vector(), kept = average(x, pass).to_vector();
+  int64_t zeros = 0;
+  for (size_t i = 0; i < kept.size(); ++i) {
+    zeros += kept[i] == 0;
+    EXPECT_TRUE(kept[i] == 0 || kept[i] == 2 * mean[i]) << i;
+  }
+  EXPECT_GT(zeros, 0);
+  EXPECT_LT(zeros, static_cast<int64_t>(kept.size()));
+  EXPECT_EQ(average(x, pass, onto).to_vector(), (onto + average(x, pass)).to_vector());
+}
+
 TEST(UniformAverage, IsTheMeanOfThePrefix) {
   Tensor x = random_tensor({2, 7, 5}, 1);
   const std::vector<float> y = UniformAverage{}(x, Pass{}).to_vector();

@@ -30,7 +30,9 @@ Tensor Mlp::operator()(const Tensor& x, const Pass& pass, const Tensor& onto) co
 Block::Block(const Scope& s, const BlockConfig& c) : config(c), hook(s.hook) {
   const int64_t C = c.attention.n_embd;
   const bool norms = c.norm != NormPlace::none;
-  if (norms && c.mixer != Mixer::none) ln_1 = Norm(s.in("ln_1", "ln1"), C, c.norm_kind, c.bias, c.norm_eps);
+  const bool one_norm = c.norm == NormPlace::parallel && c.mlp != MlpKind::none;  // shared by mixer and MLP
+  if (norms && (c.mixer != Mixer::none || one_norm))
+    ln_1 = Norm(s.in("ln_1", "ln1"), C, c.norm_kind, c.bias, c.norm_eps);
   if (c.mixer == Mixer::attention) attn.emplace(s / "attn", c.attention);
   if (norms && c.mlp != MlpKind::none && c.norm != NormPlace::parallel)
     ln_2 = Norm(s.in("ln_2", "ln2"), C, c.norm_kind, c.bias, c.norm_eps);
@@ -40,7 +42,7 @@ Block::Block(const Scope& s, const BlockConfig& c) : config(c), hook(s.hook) {
 Tensor Block::mix(const Tensor& x, const Pass& pass, const RotaryTable* rotary, const Tensor& onto) const {
   const Tensor& residual = config.residual ? onto : Tensor();
   if (config.mixer == Mixer::none) return onto;
-  if (config.mixer == Mixer::average) return UniformAverage{config.layer}(x, pass, residual);
+  if (config.mixer == Mixer::average) return UniformAverage{config.layer, config.dropout}(x, pass, residual);
   return (*attn)(x, pass, rotary, residual);
 }
 
@@ -69,7 +71,7 @@ Tensor Block::operator()(const Tensor& input, const Pass& pass, const RotaryTabl
       x = feed_forward(x, pass, x);
       break;
     case NormPlace::parallel: {
-      Tensor n = has_mixer ? ln_1(x) : x;
+      Tensor n = has_mixer || has_mlp ? ln_1(x) : x;
       // without the residual mix(n) + mlp(n) is what replaces x: neither part may replace the other
       Tensor mixed = has_mixer ? mix(n, pass, rotary, x) : config.residual || !has_mlp ? x : Tensor();
       x = has_mlp ? (*mlp)(n, pass, mixed) : mixed;

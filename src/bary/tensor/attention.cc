@@ -161,17 +161,21 @@ void backward_heads(const Layout& l, const AttentionOptions& o, const Kept& kept
   }
 }
 
-Tensor watched_pattern(const Layout& l, const AttentionOptions& o, const Kept& kept) {
+Tensor watched_pattern(const Layout& l, const AttentionOptions& o, const Kept& kept, int64_t first) {
   FlushDenormals flush;  // as the forward pass ran
-  Tensor p(Shape{l.B, l.H, l.T, l.T});
+  Tensor p(Shape{l.B, l.H, l.T, first + l.T});
   for (int64_t b = 0; b < l.B; ++b) {
     for (int64_t h = 0; h < l.H; ++h) {
       int64_t g = h / (l.H / l.G);
       const float* base = kept.qkv.row(b * l.T);
-      Buffer panels(kernel::key_panel_size(l.T, l.D));
-      kernel::pack_keys(base + (l.H + g) * l.D, kept.qkv.stride(), l.T, l.D, panels.data());
-      kernel::attention_pattern(head_of(l, o, b, h, 0), base + h * l.D, kept.qkv.stride(), panels.data(),
-                                kept.at(l, b, h), p.row((b * l.H + h) * l.T), p.stride());
+      Buffer panels;
+      if (!o.cache) {
+        panels = Buffer(kernel::key_panel_size(l.T, l.D));
+        kernel::pack_keys(base + (l.H + g) * l.D, kept.qkv.stride(), l.T, l.D, panels.data());
+      }
+      const float* keys = o.cache ? o.cache->keys[static_cast<size_t>(b * l.G + g)].data() : panels.data();
+      kernel::attention_pattern(head_of(l, o, b, h, first), base + h * l.D, kept.qkv.stride(), keys, kept.at(l, b, h),
+                                p.row((b * l.H + h) * l.T), p.stride());
     }
   }
   return p;
@@ -196,7 +200,7 @@ Tensor attention(const Tensor& qkv, const AttentionOptions& o) {
   }
   auto kept = std::make_shared<Kept>();
   kept->qkv = o.rotary ? turned(qkv, l, *o.rotary, first) : qkv;
-  const bool keep = recording || (o.look && !o.cache);
+  const bool keep = recording || o.look;
   if (keep) {
     kept->row_max = Buffer(l.B * l.H * l.T);
     kept->row_inverse = Buffer(l.B * l.H * l.T);
@@ -212,7 +216,7 @@ Tensor attention(const Tensor& qkv, const AttentionOptions& o) {
                    forward_heads(l, o, kept->qkv, y, keep ? kept.get() : nullptr, i / l.G, i % l.G);
                });
   if (o.cache) o.cache->length += l.T;
-  if (o.look && !o.cache) o.look(watched_pattern(l, o, *kept));
+  if (o.look) o.look(watched_pattern(l, o, *kept, first));
   record(
       y,
       [=] {
@@ -271,6 +275,7 @@ Tensor repeat_heads(const Tensor& x, int64_t groups, int64_t times) {  // key he
 Tensor attention_by_definition(const Tensor& qkv, const AttentionOptions& o,
                                const std::function<Tensor(const Tensor&)>& edit) {
   Layout l = check("attention_by_definition", qkv, o);
+  BARY_CHECK(!o.cache, "attention_by_definition: it sees the whole text at once, and a cache came; run without one");
   Tensor q = columns(qkv, 0, l.H * l.D), k = columns(qkv, l.H * l.D, l.G * l.D),
          v = columns(qkv, (l.H + l.G) * l.D, l.G * l.D);
   if (o.rotary) q = rotate_by_definition(q, l.H, l.D, *o.rotary), k = rotate_by_definition(k, l.G, l.D, *o.rotary);
@@ -280,7 +285,7 @@ Tensor attention_by_definition(const Tensor& qkv, const AttentionOptions& o,
     Tensor penalty(scores.shape());
     for (int64_t r = 0; r < penalty.rows(); ++r)
       for (int64_t j = 0; j < l.T; ++j)
-        penalty.row(r)[j] = -alibi_slope(r / l.T % l.H, l.H) * static_cast<float>(r % l.T - j);
+        penalty.row(r)[j] = -alibi_slope(r / l.T % l.H, l.H) * static_cast<float>(std::abs(r % l.T - j));
     scores = scores + penalty;
   }
   Tensor pattern = softmax(masked(scores, o.mask, o.window));

@@ -37,7 +37,7 @@ struct AttentionOptions {
   kernel::DropoutSite dropout;
   DropoutRows rows;            // what dropout calls sequence 0 and position 0
   KeyValues* cache = nullptr;  // read and extended; not under a tape
-  // Sees the pattern (B,H,T,S) as the kernel computed it; null: nobody looks.
+  // Sees the pattern (B,H,T,S) as the kernel computed it, S counting what a cache holds; null: nobody looks.
   std::function<void(const Tensor&)> look;
 };
 

@@ -39,6 +39,31 @@ TEST(KeyValues, ChunksOfAnySizeGiveTheBitsOfTheFullPass) {
   }
 }
 
+TEST(KeyValues, AWatcherSeesTheRowsOfTheFullPattern) {
+  const AttentionShape s{2, 40, 4, 2, 8};
+  RotaryTable table(s.T, s.D, kTheta);
+  const Tensor x = Tensor::from({s.B, s.T, s.width()}, normals(s.B * s.T * s.width(), 1));
+  AttentionOptions o;
+  o.heads = s.H, o.kv_heads = s.G, o.rotary = &table;
+  Tensor pattern;
+  o.look = [&](const Tensor& p) { pattern = p; };
+  attention(x, o);
+  const Tensor whole = pattern;
+  KeyValues cache(s.B, s.G, s.D, s.T);
+  o.cache = &cache;
+  for (int64_t t = 0; t < s.T; t += 8) {
+    Tensor part({s.B, 8, s.width()});
+    for (int64_t r = 0; r < s.B * 8; ++r) std::copy_n(x.row(r / 8 * s.T + t + r % 8), s.width(), part.row(r));
+    attention(part, o);
+    ASSERT_EQ(pattern.shape(), (Shape{s.B, s.H, 8, t + 8}));
+    for (int64_t r = 0; r < s.B * s.H * 8; ++r) {
+      const float *got = pattern.row(r), *want = whole.row(r / 8 * s.T + t + r % 8);
+      expect_same_bits({got, got + t + 8}, {want, want + t + 8}, fmt::format("row {} at {}", r, t));
+    }
+  }
+  EXPECT_THROW(attention_by_definition(x, o), Error) << "an edit needs the whole text";
+}
+
 TEST(KeyValues, LimitsAreNamed) {
   Tensor x({1, 3, 12});
   KeyValues cache(1, 1, 4, 4), wider(1, 1, 5, 4), more(2, 1, 4, 4);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <sstream>
 
 #include "bary/base/clock.h"
 #include "bary/base/json.h"
@@ -59,9 +60,25 @@ void TrainLoop::metric(const nlohmann::json& line) {
              config_.out_dir);
 }
 
+// A run that was killed may have written lines after the checkpoint it resumes from, the last of them torn. They would
+// stand there twice.
+void TrainLoop::start_metrics() const {
+  const std::filesystem::path path = std::filesystem::path(config_.out_dir) / "metrics.jsonl";
+  std::string kept;
+  if (start_step_ > 0 && std::filesystem::exists(path)) {
+    std::istringstream lines(read_file(path));
+    for (std::string line; std::getline(lines, line);) {
+      const auto json = nlohmann::json::parse(line, nullptr, false);
+      if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) continue;
+      if (json["step"].get<int64_t>() <= start_step_) kept += line + "\n";
+    }
+  }
+  write_file_atomic(path, kept);
+}
+
 TrainResult TrainLoop::run() {
   write_file_atomic(std::filesystem::path(config_.out_dir) / "run.json", dump_json(record_) + "\n");
-  if (start_step_ == 0) write_file_atomic(std::filesystem::path(config_.out_dir) / "metrics.jsonl", "");
+  if (!config_.eval_only || start_step_ == 0) start_metrics();
   if (start_step_ == 0 || config_.eval_only) evaluate(false);
   auto due = [&](int64_t every) { return every > 0 && result_.steps % every == 0; };
   while (!config_.eval_only && result_.steps < config_.max_iters) {

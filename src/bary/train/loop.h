@@ -65,6 +65,7 @@ class TrainLoop {
   std::string diagnose() const;         // the first tensor that is not finite
   std::string last_good() const;
   void metric(const nlohmann::json& line);
+  void start_metrics() const;
   Evaluation eval_part(TokenSpan tokens) const;
 
   TrainConfig config_;

@@ -209,6 +209,29 @@ TEST(Loop, AnInterruptLosesNothing) {
   }
 }
 
+TEST(Loop, AResumeDoesNotTellAStepTwice) {
+  Data data(400);
+  Folder folder;
+  TrainConfig t = small_run(folder.path());
+  t.max_iters = 6, t.eval_interval = 2, t.eval_iters = 1;
+  run(t, data);
+  const auto whole = metrics(folder.path());
+  t.max_iters = 4;
+  run(t, data);
+  // As a kill leaves it: lines past the checkpoint, the last one torn.
+  std::ofstream(folder / "metrics.jsonl", std::ios::app) << "{\"step\":5,\"loss\":1.0}\n{\"step\":6,\"lo";
+  t.max_iters = 6;
+  Decoder model(small_model(), 3);
+  TrainLoop again(t, model, data.data, {}, {});
+  again.resume();
+  again.run();
+  std::vector<int64_t> steps;
+  for (const auto& line : metrics(folder.path()))
+    if (line.contains("lr")) steps.push_back(line["step"].get<int64_t>());
+  EXPECT_EQ(steps, (std::vector<int64_t>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(metrics(folder.path()).back()["val_loss"], whole.back()["val_loss"]);
+}
+
 TEST(Loop, WithoutHeldOutTextItStillTrains) {
   Data data(400, 0);
   Folder folder;

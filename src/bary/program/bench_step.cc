@@ -8,8 +8,9 @@
 #include "bary/base/json.h"
 #include "bary/base/parallel.h"
 #include "bary/bench/step.h"
-#include "bary/cli/model_commands.h"
+#include "bary/cli/command.h"
 #include "bary/kernel/target.h"
+#include "bary/program/commands.h"
 #include "bary/report/format.h"
 
 namespace bary {

@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "bary/cli/run.h"
+#include "bary/program/commands.h"
 
 namespace {
 
@@ -22,5 +23,5 @@ int main(int argc, char** argv) {
   // A reader that goes away (`| head`) becomes a failed write, so that a run in a pipe can still save before it ends.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // likewise a limit on file sizes: an error that is told, not a death
-  return bary::run(argc, argv, bary::system_io());
+  return bary::run(bary::all_commands(), argc, argv, bary::system_io());
 }

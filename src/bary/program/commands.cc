@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bary/program/commands.h"
+
+namespace bary {
+
+const std::vector<Command>& all_commands() {
+  static const std::vector<Command> all = [] {
+    std::vector<Command> list = commands();
+    list.push_back(bench_step_command());
+    return list;
+  }();
+  return all;
+}
+
+}  // namespace bary
