@@ -70,7 +70,8 @@ HWY_NOINLINE void panel_product(int64_t m, int64_t n, int64_t k, const float* a,
   auto rows = [&](auto count, int64_t i) HWY_ATTR {
     constexpr int MR = decltype(count)::value;
     Tile<MR, NV> t = zero_tile<MR, NV>();
-    multiply(t, k, a + i * lda, lda, 1, packed, 16 * NV);
+    Ahead<NV> soon{c + (i + MR) * ldc + column, ldc, i + 2 * MR <= m ? MR * NV : 0, packed + (k + i * k / m) * NV * 16};
+    multiply<MR, NV, false>(t, k, a + i * lda, lda, 1, packed, 16 * NV, 16, soon);
     finish(t, e, i, column, n, c, ldc);
   };
   int64_t i = 0;
@@ -95,14 +96,16 @@ void Gemm(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const fl
 
 template <int MR, int NV, bool Tail>
 HWY_INLINE void transposed_tile(int64_t r, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
-                                int64_t ldc, int64_t last) {
-  Tile<MR, NV> t;
-  BARY_UNROLL for (int i = 0; i < MR; ++i) {
-    BARY_UNROLL for (int j = 0; j < NV; ++j) {
-      t.v[i][j] = Tail && j == NV - 1 ? load_n(c + i * ldc + 16 * j, last) : load(c + i * ldc + 16 * j);
+                                int64_t ldc, int64_t last, bool from_zero, Ahead<NV> soon) {
+  auto t = zero_tile<MR, NV>();
+  if (!from_zero) {
+    BARY_UNROLL for (int i = 0; i < MR; ++i) {
+      BARY_UNROLL for (int j = 0; j < NV; ++j) {
+        t.v[i][j] = Tail && j == NV - 1 ? load_n(c + i * ldc + 16 * j, last) : load(c + i * ldc + 16 * j);
+      }
     }
   }
-  multiply<MR, NV, Tail>(t, r, a, 1, lda, b, ldb, last);
+  multiply<MR, NV, Tail>(t, r, a, 1, lda, b, ldb, last, soon);
   BARY_UNROLL for (int i = 0; i < MR; ++i) {
     BARY_UNROLL for (int j = 0; j < NV; ++j) {
       if (Tail && j == NV - 1) {
@@ -120,7 +123,9 @@ HWY_NOINLINE void transposed_panel(int64_t m, int64_t r, const float* a, int64_t
   auto rows = [&](auto count, int64_t i) HWY_ATTR {
     constexpr int MR = decltype(count)::value;
     int64_t from = start.causal ? std::clamp<int64_t>(i + start.shift, 0, r) : 0;
-    transposed_tile<MR, NV, Tail>(r - from, a + i + from * lda, lda, b + from * ldb, ldb, c + i * ldc, ldc, last);
+    Ahead<NV> soon{c + (i + MR) * ldc, ldc, i + 2 * MR <= m ? MR * NV : 0};
+    transposed_tile<MR, NV, Tail>(r - from, a + i + from * lda, lda, b + from * ldb, ldb, c + i * ldc, ldc, last,
+                                  start.from_zero, soon);
   };
   int64_t i = 0;
   for (; i + kRows <= m; i += kRows) rows(Int<kRows>(), i);
@@ -132,7 +137,7 @@ void GemmTransposed(int64_t m, int64_t n, int64_t r, const float* a, int64_t lda
   constexpr int64_t kBlock = 128;  // rows a block: both operands of a tile stay in the second-level cache
   for (int64_t r0 = 0; r0 < r; r0 += kBlock) {
     int64_t rows = std::min(kBlock, r - r0);
-    RowStart here{start.causal, start.shift - r0};
+    RowStart here{start.causal, start.shift - r0, start.from_zero && r0 == 0};
     const float *ar = a + r0 * lda, *br = b + r0 * ldb;
     for (int64_t p = 0; p < n; p += kPanel) {
       int64_t columns = std::min<int64_t>(kPanel, n - p), last = (columns - 1) % 16 + 1;

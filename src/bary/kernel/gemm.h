@@ -38,11 +38,13 @@ void pack(const float* w, int64_t k, int64_t n, int64_t ld, float* packed);     
 void gemm(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* packed, float* c, int64_t ldc,
           const Epilogue& epilogue = {});
 
-// C (M,N) += A^T B with A (R,M), B (R,N): the chain over the rows continues from what C holds (zeros to start), so rows
-// may come in any number of calls. Causal: rows of A before i + shift hold zeros in column i and are skipped.
+// C (M,N) += A^T B with A (R,M), B (R,N): the chain over the rows continues from what C holds, so rows may come in any
+// number of calls. Causal: rows of A before i + shift hold zeros in column i and are skipped. From zero: C holds
+// nothing yet and counts as zeros.
 struct RowStart {
   bool causal = false;
   int64_t shift = 0;
+  bool from_zero = false;
 };
 void gemm_transposed(int64_t m, int64_t n, int64_t r, const float* a, int64_t lda, const float* b, int64_t ldb,
                      float* c, int64_t ldc, RowStart start = {});

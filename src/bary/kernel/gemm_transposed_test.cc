@@ -45,6 +45,31 @@ TEST(GemmTransposed, ContinuesOneChainPerElement) {
   }
 }
 
+TEST(GemmTransposed, FromZeroNeverReadsWhatIsThere) {
+  for (int64_t m : {1, 6, 20}) {
+    for (int64_t n : kSizes) {
+      for (int64_t r : {1, 128, 300}) {
+        Matrix a = random_matrix(r, m, m + 2, 1), b = random_matrix(r, n, n + 1, 2), c(m, n, n + 3);
+        const std::string what = ::testing::PrintToString(std::array{m, n, r});
+        Matrix zeros(m, n);
+        zeros.fill(0);
+        expect_same_bits(on_every_isa(what,
+                                      [&] {
+                                        c.set([](int64_t, int64_t) { return NAN; });
+                                        RowStart start;
+                                        start.from_zero = true;
+                                        gemm_transposed(m, n, r, a.data(), a.ld(), b.data(), b.ld(), c.data(), c.ld(),
+                                                        start);
+                                        EXPECT_TRUE(c.gaps_untouched());
+                                        return c.values();
+                                      }),
+                         chains(a, b, zeros), what);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
 TEST(GemmTransposed, NoRowsLeaveWhatIsThere) {
   Matrix a(0, 7, 7), b(0, 9, 9), c = random_matrix(7, 9, 9, 3);
   Matrix one(1, 9);

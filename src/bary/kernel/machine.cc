@@ -6,14 +6,13 @@
 
 #include "bary/base/clock.h"
 #include "bary/base/parallel.h"
-#include "bary/kernel/gemm.h"
 #include "bary/kernel/targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bary/kernel/machine.cc"
 #include "hwy/foreach_target.h"
 // foreach_target must come before this
-#include "bary/kernel/vec-inl.h"
+#include "bary/kernel/tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bary::kernel {
@@ -34,6 +33,25 @@ double FmaLoop(int64_t rounds, float* sink) {
   return static_cast<double>(rounds) * kChains * 32;
 }
 
+// The register tile alone, without prefetch or epilogue, over operands that stay in the second-level cache: what a
+// product could reach if everything around its inner loop were free. Returns operations done.
+constexpr int64_t kTileM = 126, kTileN = 384, kTileK = 128, kTileA = kTileK + 16, kTileC = kTileN + 16;
+double TileLoop(float* memory) {
+  const float *a = memory, *b = a + kTileM * kTileA;
+  float* c = memory + kTileM * kTileA + kTileK * kTileN;
+  for (int64_t j = 0; j < kTileN; j += 16 * kVectors) {
+    for (int64_t i = 0; i < kTileM; i += kRows) {
+      auto t = zero_tile<kRows, kVectors>();
+      multiply(t, kTileK, a + i * kTileA, kTileA, 1, b + j * kTileK, 16 * kVectors);
+      BARY_UNROLL for (int r = 0; r < kRows; ++r) {
+        BARY_UNROLL for (int v = 0; v < kVectors; ++v) store(t.v[r][v], c + (i + r) * kTileC + j + 16 * v);
+      }
+    }
+  }
+  return 2.0 * kTileM * kTileN * kTileK;
+}
+int64_t TileMemory() { return kTileM * kTileA + kTileK * kTileN + kTileM * kTileC; }
+
 }  // namespace HWY_NAMESPACE
 }  // namespace bary::kernel
 HWY_AFTER_NAMESPACE();
@@ -42,6 +60,8 @@ HWY_AFTER_NAMESPACE();
 namespace bary::kernel {
 
 HWY_EXPORT(FmaLoop);
+HWY_EXPORT(TileLoop);
+HWY_EXPORT(TileMemory);
 
 namespace {
 // work(worker) returns operations; the rate of all threads over the time in which all of them run
@@ -76,15 +96,10 @@ double measure_fma_peak(double seconds) {
 }
 
 double measure_tile_peak(double seconds) {
-  constexpr int64_t M = 126, N = 384, K = 128, lda = K + 16, ldc = N + 16;
   std::vector<std::vector<float>> memory(static_cast<size_t>(threads()));
-  for (auto& m : memory) m.assign(static_cast<size_t>(M * lda + packed_size(N, K) + M * ldc), 0.5f);
-  return rate_on_all_threads(seconds, [&](int64_t i) {
-    float* a = memory[static_cast<size_t>(i)].data();
-    float* b = a + M * lda;
-    gemm(M, N, K, a, lda, b, b + packed_size(N, K), ldc);
-    return 2.0 * M * N * K;
-  });
+  for (auto& m : memory) m.assign(static_cast<size_t>(HWY_DYNAMIC_DISPATCH(TileMemory)()), 0.5f);
+  return rate_on_all_threads(
+      seconds, [&](int64_t i) { return HWY_DYNAMIC_DISPATCH(TileLoop)(memory[static_cast<size_t>(i)].data()); });
 }
 
 }  // namespace bary::kernel

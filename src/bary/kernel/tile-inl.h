@@ -24,19 +24,39 @@ struct Tile {
   V16 v[MR][NV];
 };
 
+// Memory that will be needed soon, asked for one line at a time while a tile computes: a burst would fill the queue of
+// outstanding loads. `rows` rows of NV lines at `tile` (the next tile of the result), and a stream (the next panel of
+// weights), which goes to the second-level cache because the current panel fills the first.
+template <int NV>
+struct Ahead {
+  const float* tile = nullptr;
+  int64_t ld = 0;
+  int lines = 0;  // of the tile; 0: no tile
+  const float* stream = nullptr;
+  int line = 0;
+  HWY_INLINE void next() {
+    if (line < lines) {
+      __builtin_prefetch(tile + line / NV * ld + line % NV * 16, 1, 3);
+      ++line;
+    }
+    if (stream) {
+      __builtin_prefetch(stream, 0, 2);
+      stream += 16;
+    }
+  }
+};
+struct NothingAhead {
+  HWY_INLINE void next() {}
+};
+
 // acc[i][j] += sum over k of A(i,k) B(k, 16 j ..): A(i,k) at a[i row_step + k k_step], B's row k at b + k ldb.
 // Tail: the last vector has `last` valid columns and nothing beyond them is read.
-template <int MR, int NV, bool Tail = false>
+template <int MR, int NV, bool Tail = false, class Soon = NothingAhead>
 HWY_INLINE void multiply(Tile<MR, NV>& acc, int64_t k, const float* HWY_RESTRICT a, int64_t row_step, int64_t k_step,
-                         const float* HWY_RESTRICT b, int64_t ldb, int64_t last = 16) {
+                         const float* HWY_RESTRICT b, int64_t ldb, int64_t last = 16, Soon soon = {}) {
   V16 c[MR][NV];
   BARY_UNROLL for (int i = 0; i < MR; ++i) { BARY_UNROLL for (int j = 0; j < NV; ++j) c[i][j] = acc.v[i][j]; }
-#if defined(__clang__)
-#pragma clang loop unroll_count(2)
-#else
-#pragma GCC unroll 4
-#endif
-  for (; k > 0; --k) {
+  auto step = [&]() HWY_ATTR {
     V16 bv[NV];
     BARY_UNROLL for (int j = 0; j < NV; ++j) bv[j] = Tail && j == NV - 1 ? load_n(b + 16 * j, last) : load(b + 16 * j);
     BARY_UNROLL for (int i = 0; i < MR; ++i) {
@@ -45,7 +65,12 @@ HWY_INLINE void multiply(Tile<MR, NV>& acc, int64_t k, const float* HWY_RESTRICT
     }
     a += k_step;
     b += ldb;
+  };
+  for (; k >= 4; k -= 4) {
+    soon.next();
+    step(), step(), step(), step();
   }
+  for (; k > 0; --k) step();
   BARY_UNROLL for (int i = 0; i < MR; ++i) { BARY_UNROLL for (int j = 0; j < NV; ++j) acc.v[i][j] = c[i][j]; }
 }
 

@@ -24,6 +24,20 @@ int64_t size_class(int64_t n) {
   return (n + step - 1) / step * step;
 }
 
+constexpr size_t kHugePage = 2 << 20;
+constexpr int64_t kOwnBlock = kHugePage / 4;  // floats from which a block is an allocation of its own
+constexpr int64_t kSlab = 4 * kOwnBlock;
+
+// On huge pages: a column of a matrix touches a page a row, more than the first translation buffer holds of small ones.
+float* allocate(int64_t floats) {
+  const size_t bytes = (static_cast<size_t>(floats) * 4 + kHugePage - 1) / kHugePage * kHugePage;
+  void* p = std::aligned_alloc(kHugePage, bytes);
+  BARY_CHECK(p != nullptr, ErrorKind::system,
+             "out of memory: asked for {} MB; choose a smaller model, batch or context", bytes >> 20);
+  madvise(p, bytes, MADV_HUGEPAGE);
+  return static_cast<float*>(p);
+}
+
 }  // namespace
 
 class BufferPool {
@@ -31,6 +45,7 @@ class BufferPool {
   ~BufferPool() {
     for (auto& [capacity, list] : free_)
       for (float* p : list) release(p, capacity);
+    for (float* p : slabs_) std::free(p);
   }
   float* take(int64_t capacity) {
     {
@@ -43,20 +58,14 @@ class BufferPool {
         return p;
       }
     }
-    size_t bytes = static_cast<size_t>(capacity) * 4;
-    constexpr size_t kHuge = 2 << 20;
-    size_t alignment = bytes >= kHuge ? kHuge : 64;
-    void* p = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-    BARY_CHECK(p != nullptr, ErrorKind::system,
-               "out of memory: asked for {} MB; choose a smaller model, batch or context", bytes >> 20);
-    if (bytes >= kHuge) madvise(p, bytes, MADV_HUGEPAGE);
+    float* p = capacity >= kOwnBlock ? allocate(capacity) : cut(capacity);
     g_floats += capacity;
-    return static_cast<float*>(p);
+    return p;
   }
   void give(float* p, int64_t capacity) {
     constexpr int64_t kMostKept = int64_t{1} << 28;  // 1 GiB a thread: beyond it, memory goes back to the system
     std::lock_guard lock(mutex_);
-    if (kept_ + capacity > kMostKept) return release(p, capacity);
+    if (capacity >= kOwnBlock && kept_ + capacity > kMostKept) return release(p, capacity);
     kept_ += capacity;
     free_[capacity].push_back(p);
   }
@@ -66,10 +75,23 @@ class BufferPool {
   }
 
  private:
+  // Small blocks are cut off a slab, which goes back to the system as a whole with the pool.
+  float* cut(int64_t capacity) {  // by the pool's own thread only
+    if (left_ < capacity) {
+      slabs_.push_back(allocate(kSlab));
+      next_ = slabs_.back();
+      left_ = kSlab;
+    }
+    left_ -= capacity;
+    return std::exchange(next_, next_ + capacity);
+  }
   static void release(float* p, int64_t capacity) {
-    std::free(p);
+    if (capacity >= kOwnBlock) std::free(p);
     g_floats -= capacity;
   }
+  std::vector<float*> slabs_;
+  float* next_ = nullptr;
+  int64_t left_ = 0;
   std::mutex mutex_;
   std::map<int64_t, std::vector<float*>> free_;
   int64_t kept_ = 0;

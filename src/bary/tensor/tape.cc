@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bary/tensor/tape.h"
 
+#include <algorithm>
+
 namespace bary {
 
 thread_local Tape* Tape::active_ = nullptr;
@@ -19,6 +21,38 @@ void Tape::backward(const Tensor& loss, float seed) {
     pullbacks_.pop_back();
     pullback();
   }
+  clear_between(0, undefined_);
+  undefined_ = 0;
+}
+
+bool Tape::adds_to(int64_t offset, int64_t size) {
+  if (offset >= undefined_) return true;
+  const int64_t end = offset + size;
+  auto next = defined_.lower_bound(offset);
+  if (next != defined_.end() && next->first == offset && next->second == end) return true;
+  auto before = next == defined_.begin() ? defined_.end() : std::prev(next);
+  const bool touched =
+      (next != defined_.end() && next->first < end) || (before != defined_.end() && before->second > offset);
+  if (touched) {  // part of it came in with neighbours: the rest starts from zero
+    clear_between(offset, end);
+  } else {
+    defined_[offset] = end;
+  }
+  return touched;
+}
+
+// Zeros what is still undefined of [begin, end).
+void Tape::clear_between(int64_t begin, int64_t end) {
+  auto it = defined_.upper_bound(begin);
+  if (it != defined_.begin() && std::prev(it)->second > begin) begin = std::prev(it)->second;
+  std::map<int64_t, int64_t> gaps;
+  for (; begin < end; ++it) {
+    const int64_t until = it == defined_.end() ? end : std::min(it->first, end);
+    if (begin < until) gaps[begin] = until;
+    begin = it == defined_.end() ? end : it->second;
+  }
+  for (auto [from, to] : gaps) std::fill(gradients_ + from, gradients_ + to, 0.0f);
+  defined_.merge(gaps);
 }
 
 void refuse_gradient(const char* op, const Tensor& x) {

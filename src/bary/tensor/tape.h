@@ -4,6 +4,7 @@
 // recorded: that is inference. Reverse-mode differentiation as in any textbook (Griewank and Walther 2008).
 #pragma once
 #include <functional>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -16,13 +17,20 @@ class Tape {
  public:
   // gradients: the flat buffer (Parameters::size() floats) to which parameters' gradients are added; null if only
   // inputs' gradients are wanted. Owned by the caller, cleared by the caller: several tapes in turn add to one buffer.
-  explicit Tape(float* gradients = nullptr) : gradients_(gradients), outer_(active_) { active_ = this; }
+  // undefined: so many floats of it hold nothing yet. What comes first for a parameter is then written there, not
+  // added, and backward clears what got nothing: one pass over a large buffer less.
+  explicit Tape(float* gradients = nullptr, int64_t undefined = 0)
+      : gradients_(gradients), undefined_(undefined), outer_(active_) {
+    active_ = this;
+  }
   ~Tape() { active_ = outer_; }
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
   static Tape* active() { return active_; }
   float* gradients() const { return gradients_; }
+  // A contribution to these floats of `gradients` follows: must it add to what is there?
+  bool adds_to(int64_t offset, int64_t size);
   size_t size() const { return pullbacks_.size(); }
   void append(std::function<void()> pullback) { pullbacks_.push_back(std::move(pullback)); }
 
@@ -32,7 +40,11 @@ class Tape {
  private:
   FlushDenormals flush_;  // what is recorded has the same bits in a worker and in the caller's thread
   static thread_local Tape* active_;
+  void clear_between(int64_t begin, int64_t end);
+
   float* gradients_;
+  int64_t undefined_;
+  std::map<int64_t, int64_t> defined_;  // begin and end of what has been written of the undefined
   Tape* outer_;
   std::vector<std::function<void()>> pullbacks_;
 };

@@ -131,6 +131,33 @@ TEST(Tape, ParametersGradientsGoToItsBufferAndAddUp) {
 }
 
 // A frozen matrix with a free bias, and the other way round: nothing is lost because its neighbour is a constant.
+// A buffer that holds nothing yet: nothing of it is read, and what gets no gradient ends as zero.
+TEST(Tape, AnUndefinedBufferEndsAsAClearedOne) {
+  const Init normal{Init::Kind::normal, 1};
+  for (int order = 0; order < 4; ++order) {
+    Parameters p(1);
+    p.add("unused", {5}, Role::bias, normal);
+    Tensor q = p.add("q", {3, 4}, Role::matrix, normal), v = p.add("v", {2, 4}, Role::matrix, normal);
+    p.add("between", {7}, Role::bias, normal);
+    Tensor table = p.add("table", {6, 4}, Role::matrix, normal), gain = p.add("gain", {4}, Role::bias, normal);
+    p.add("last", {3}, Role::bias, normal);
+    Tensor both = p.join(std::array{q, v});
+    auto gradients = [&](float before, bool undefined) {
+      Floats g(static_cast<size_t>(p.size()), before);
+      Tape tape(g.data(), undefined ? p.size() : 0);
+      const int32_t ids[] = {1, 4, 1};
+      Tensor x = layer_norm(embedding(ids, 1, table), gain, {}, 1e-5f), loss;
+      auto add = [&](const Tensor& y) { loss = loss.defined() ? loss + sum(y * y) : sum(y * y); };
+      if (order & 1) add(linear(x, v));  // a part before or after its join, or the join alone
+      add(linear(x, both));
+      if (order & 2) add(linear(x, q));
+      tape.backward(loss);
+      return g;
+    };
+    expect_same_bits(gradients(NAN, true), gradients(0, false), fmt::format("order {}", order));
+  }
+}
+
 TEST(Tape, ABiasAloneCanLearn) {
   const std::vector<int32_t> targets{0, 1};
   auto gradient_of_bias = [&](auto loss) {

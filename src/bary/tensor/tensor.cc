@@ -64,7 +64,8 @@ GradientSlot Tensor::grad() const {
   if (!needs_grad()) return {};
   if (is_parameter()) {  // belongs to the tape, so that threads with tapes of their own need no locks
     float* base = Tape::active() ? Tape::active()->gradients() : nullptr;
-    return {base ? base + node_->offset : nullptr, node_->stride, true};
+    if (!base) return {};
+    return {base + node_->offset, node_->stride, Tape::active()->adds_to(node_->offset, shape().volume())};
   }
   bool first = !node_->gradient;
   if (first) node_->gradient = Buffer(rows() * stride());

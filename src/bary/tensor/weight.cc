@@ -89,9 +89,11 @@ void Weight::backward_weight_rows(const float* dy, int64_t ldy, int64_t rows, co
                                   const Tensor& bias) const {
   FlushDenormals flush;
   const int64_t n = w_.dim(0), k = w_.dim(1);
-  if (auto g = w_.grad().cleared(n)) {
+  if (auto g = w_.grad()) {
+    kernel::RowStart start;
+    start.from_zero = !g.accumulate;
     auto part = [&](int64_t b, int64_t e) {
-      kernel::gemm_transposed(e - b, k, rows, dy + b, ldy, x, ldx, g.data + b * g.stride, g.stride);
+      kernel::gemm_transposed(e - b, k, rows, dy + b, ldy, x, ldx, g.data + b * g.stride, g.stride, start);
     };
     if (inside_parallel() || n * k * rows < kSmallProduct) {
       part(0, n);

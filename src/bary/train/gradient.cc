@@ -22,14 +22,13 @@ GradientSum::GradientSum(const Decoder& model)
 
 void GradientSum::one_group(int64_t group, int64_t sequences, int64_t T, const SequenceSource& source, const Pass& pass,
                             float* into, std::span<Result> results) const {
-  std::fill_n(into, size_, 0.0f);
   const int64_t per_group = sequences_per_group(sequences);
   std::vector<int32_t> inputs(static_cast<size_t>(T)), targets(static_cast<size_t>(T));
   for (int64_t s = group * per_group; s < std::min(sequences, (group + 1) * per_group); ++s) {
     source(s, inputs, targets);
     Pass mine = pass;
     mine.sequence += static_cast<uint64_t>(s);
-    Tape tape(into);
+    Tape tape(into, s == group * per_group ? size_ : 0);
     LossSum loss = model_.loss(inputs, targets, 1, mine);
     tape.backward(loss.loss);
     results[static_cast<size_t>(s)] = {loss.sum, loss.count};
