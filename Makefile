@@ -41,9 +41,8 @@ clang: ## build everything with clang++, warnings are errors
 	@tools/setup/install.sh build check
 	@$(MAKE) --no-print-directory build PRESET=clang
 
-# What handles people's files and raw memory; SANITIZE="tensor nn model train generate runs" adds or changes parts.
-SANITIZE ?= base text io report kernel fuzz
-sanitize: ## tests of files, text and kernels under AddressSanitizer and UndefinedBehaviorSanitizer (SANITIZE="base ...")
+SANITIZE ?= base kernel tensor io text report nn model train generate cli fuzz runs
+sanitize: ## tests of every floor under AddressSanitizer and UndefinedBehaviorSanitizer (SANITIZE="text io": of these only)
 	@tools/setup/install.sh build check
 	@$(FIXED_LAYOUT) $(MAKE) --no-print-directory build/asan/build.ninja
 	@$(FIXED_LAYOUT) cmake --build build/asan --target $(SANITIZE:%=bary_%_test)

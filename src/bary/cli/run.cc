@@ -10,6 +10,7 @@
 #include "bary/base/nearest.h"
 #include "bary/base/quote.h"
 #include "bary/cli/help.h"
+#include "bary/kernel/target.h"
 
 namespace bary {
 namespace {
@@ -59,7 +60,10 @@ int dispatch(std::span<const Command> commands, Args args, Io& io) {
   }
   const std::string& first = args[0];
   if (first == "--version" || first == "version") {
+    kernel::apply_isa_from_environment();
     io.print(version_text());
+    io.print(fmt::format("kernels run on {} ({}; BARY_ISA chooses, the results are the same bits)\n",
+                         kernel::active_isa(), fmt::join(kernel::available_isas(), ", ")));
     return kExitOk;
   }
   if (first == "help") {  // "help tokenizer encode" is "tokenizer encode --help"

@@ -10,6 +10,7 @@
 #include "bary/base/error.h"
 #include "bary/cli/interrupt.h"
 #include "bary/cli/test_io_test.h"
+#include "bary/kernel/target.h"
 
 namespace bary {
 namespace {
@@ -127,6 +128,7 @@ TEST(Run, AStandardOutputThatFailsIsNoticed) {
 
 TEST(Run, Version) {
   Ran r = ran({"--version"});
+  EXPECT_NE(r.out.find("kernels run on " + kernel::active_isa()), std::string::npos) << r.out;
   EXPECT_EQ(r.code, 0);
   EXPECT_TRUE(r.out.starts_with("bary 0.") || r.out.starts_with("bary 1.")) << r.out;
   EXPECT_NE(r.out.find("compiled by "), std::string::npos);
