@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's training step of the one-block model, driven line by line so that it can alternate with bary.
+"""PyTorch's training step of a small decoder, driven line by line so that it can alternate with bary.
 
 Reads "step N" from standard input, runs N training steps and prints one JSON line {"ms": [...], "loss": ...}; "quit" or
-the end of input ends it. The first line printed says what it is. Model: V 1024, C 128, 4 heads, T 128, B 64, pre-norm, learned
-positions, GELU (erf) MLP x4, untied head with bias, no q/k/v bias; fused AdamW, scaled_dot_product_attention.
+the end of input ends it. The first line printed says what it is. Every shape: pre-norm, learned positions, fused AdamW,
+scaled_dot_product_attention, one product for queries, keys and values.
 """
 import argparse
+import dataclasses
 import json
 import sys
 import time
@@ -15,27 +16,47 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-V, C, H, T, B = 1024, 128, 4, 128, 64
+
+@dataclasses.dataclass
+class Shape:
+    V: int  # vocabulary
+    C: int  # width
+    H: int  # heads
+    T: int  # window
+    B: int  # sequences a step
+    layers: int
+    gpt2: bool = False  # tied head without bias, biases for q, k, v, GELU by tanh
+
+
+SHAPES = {
+    "block": Shape(1024, 128, 4, 128, 64, 1),
+    "two-blocks": Shape(1024, 128, 4, 128, 64, 2),
+    "nanogpt": Shape(65, 128, 4, 64, 12, 4),  # the README's run on a CPU
+    "gpt2": Shape(50257, 768, 12, 64, 4, 12, gpt2=True),
+}
 
 
 class Attention(nn.Module):
-    def __init__(self):
+    def __init__(self, s):
         super().__init__()
-        self.qkv = nn.Linear(C, 3 * C, bias=False)  # one product for the three, as a fast implementation has it
-        self.out_proj = nn.Linear(C, C)
+        self.heads = s.H
+        self.qkv = nn.Linear(s.C, 3 * s.C, bias=s.gpt2)
+        self.out_proj = nn.Linear(s.C, s.C)
 
     def forward(self, x):
-        q, k, v = (t.view(x.shape[0], T, H, C // H).transpose(1, 2) for t in self.qkv(x).split(C, dim=-1))
+        B, T, C = x.shape
+        q, k, v = (t.view(B, T, self.heads, C // self.heads).transpose(1, 2) for t in self.qkv(x).split(C, dim=-1))
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.out_proj(y.transpose(1, 2).reshape(x.shape))
 
 
 class Block(nn.Module):
-    def __init__(self):
+    def __init__(self, s):
         super().__init__()
-        self.ln_1, self.ln_2 = nn.LayerNorm(C), nn.LayerNorm(C)
-        self.attn = Attention()
-        self.mlp = nn.Sequential(nn.Linear(C, 4 * C), nn.GELU(), nn.Linear(4 * C, C))
+        self.ln_1, self.ln_2 = nn.LayerNorm(s.C), nn.LayerNorm(s.C)
+        self.attn = Attention(s)
+        gelu = nn.GELU(approximate="tanh" if s.gpt2 else "none")
+        self.mlp = nn.Sequential(nn.Linear(s.C, 4 * s.C), gelu, nn.Linear(4 * s.C, s.C))
 
     def forward(self, x):
         x = x + self.attn(self.ln_1(x))
@@ -43,28 +64,34 @@ class Block(nn.Module):
 
 
 class Decoder(nn.Module):
-    def __init__(self, layers):
+    def __init__(self, s):
         super().__init__()
-        self.wte, self.wpe = nn.Embedding(V, C), nn.Embedding(T, C)
-        self.blocks = nn.Sequential(*(Block() for _ in range(layers)))
-        self.ln_f = nn.LayerNorm(C)
-        self.head = nn.Linear(C, V)
+        self.wte, self.wpe = nn.Embedding(s.V, s.C), nn.Embedding(s.T, s.C)
+        self.blocks = nn.Sequential(*(Block(s) for _ in range(s.layers)))
+        self.ln_f = nn.LayerNorm(s.C)
+        self.head = nn.Linear(s.C, s.V, bias=not s.gpt2)
+        if s.gpt2:
+            nn.init.normal_(self.wte.weight, std=0.02)
+            self.head.weight = self.wte.weight
 
     def forward(self, ids, targets):
         x = self.blocks(self.wte(ids) + self.wpe.weight)
-        return F.cross_entropy(self.head(self.ln_f(x)).view(-1, V), targets.reshape(-1))
+        logits = self.head(self.ln_f(x))
+        return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.reshape(-1))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--compile", action="store_true", help="torch.compile instead of eager")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--layers", type=int, default=1)
+    parser.add_argument("--shape", choices=SHAPES, default="block")
     args = parser.parse_args()
 
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
-    model = Decoder(args.layers)
+    shape = SHAPES[args.shape]
+    V, T, B = shape.V, shape.T, shape.B
+    model = Decoder(shape)
     adamw = torch.optim.AdamW(model.parameters(), fused=True)
     run = torch.compile(model) if args.compile else model
     text = (V * torch.rand(100_000) ** 2).long()  # skewed like text; the cost does not depend on the ids

@@ -11,9 +11,9 @@
 
 namespace bary {
 
-StepBench::StepBench(const ModelConfig& config, int64_t batch_size, uint64_t seed)
+StepBench::StepBench(const ModelConfig& config, int64_t batch_size, uint64_t seed, Traversal traversal)
     : model_(config, seed),
-      gradient_(model_),
+      gradient_(model_, traversal),
       optimizer_(model_.parameters(), {}),
       batch_(batch_size),
       flops_(count_flops(config, config.block_size).training * static_cast<double>(batch_size)) {

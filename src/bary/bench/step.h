@@ -15,7 +15,7 @@ namespace bary {
 
 class StepBench {
  public:
-  StepBench(const ModelConfig& config, int64_t batch_size, uint64_t seed);
+  StepBench(const ModelConfig& config, int64_t batch_size, uint64_t seed, Traversal traversal = Traversal::automatic);
   double run_one();  // seconds of one step
   double flops() const { return flops_; }
   double last_loss() const { return loss_; }

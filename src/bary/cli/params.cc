@@ -56,9 +56,10 @@ void print_table(const ModelConfig& c, const std::string& name, Io& io) {
   const double T = static_cast<double>(c.block_size);
   io.print(fmt::format("\nforward {} FLOP a token, training {}, over a window of {}\n", short_count(f.forward / T),
                        short_count(f.training / T), c.block_size));
-  MemoryForecast m = forecast_memory(c, threads(), gradient_buffers(64, n.total, threads()));
+  const GradientPlan plan = plan_gradient(c, Traversal::automatic, 64, 1);
+  MemoryForecast m = forecast_memory(c, plan.at_once, plan.buffers);
   io.print(fmt::format(
-      "weights {}; training about {} on {} threads (optimiser {}, gradients {}, packed weights {}, activations {})\n",
+      "weights {}; training, one sequence a batch: about {} on {} threads (optimiser {}, gradients {}, packed weights {}, activations {})\n",
       bytes_text(static_cast<int64_t>(m.weights)), bytes_text(static_cast<int64_t>(m.total())), threads(),
       bytes_text(static_cast<int64_t>(m.optimizer)), bytes_text(static_cast<int64_t>(m.gradients)),
       bytes_text(static_cast<int64_t>(m.packed)), bytes_text(static_cast<int64_t>(m.activations))));

@@ -81,14 +81,14 @@ void announce(const TrainRequest& r, const Start& s, Peaks peaks, Io& io) {
                       r.train.seed));
   const double flops = count_flops(c, c.block_size).training * static_cast<double>(r.train.sequences());
   const double rate = 0.65 * peaks.tile * 1e9;  // what a whole step usually reaches of the register tile's rate
-  const int64_t groups = gradient_buffers(r.train.sequences(), n.total, threads());
+  const GradientPlan plan = plan_gradient(c, r.train.traversal, r.train.sequences(), r.train.batch_size);
   io.note(
       fmt::format("cost    {} tokens and {:.1f} GFLOP a step, {} steps; forecast: about {} and {} of memory ({}, {} "
                   "threads, {:.0f} "
                   "GFLOP/s peak)",
                   grouped(r.train.sequences() * c.block_size), flops / 1e9, grouped(r.train.max_iters),
                   duration_text(flops * static_cast<double>(r.train.max_iters) / rate),
-                  bytes_text(static_cast<int64_t>(forecast_memory(c, threads(), groups).total()) +
+                  bytes_text(static_cast<int64_t>(forecast_memory(c, plan.at_once, plan.buffers).total()) +
                              s.data.train.size() * 4 + (30 << 20)),
                   kernel::active_isa(), threads(), peaks.fma));
 }

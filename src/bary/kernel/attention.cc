@@ -19,10 +19,8 @@ namespace HWY_NAMESPACE {
 void PackKeys(const float* k, int64_t ldk, int64_t S, int64_t D, float* panels) {
   for (int64_t p = 0; p < S; p += kPanel, panels += kPanel * D) {
     int64_t n = std::min<int64_t>(kPanel, S - p);
-    for (int64_t d = 0; d < D; ++d) {
-      for (int64_t j = 0; j < n; ++j) panels[d * kPanel + j] = k[(p + j) * ldk + d];
-      for (int64_t j = n; j < kPanel; ++j) panels[d * kPanel + j] = 0;
-    }
+    transpose(k + p * ldk, ldk, n, D, panels, kPanel);
+    for (int64_t d = 0; d < D && n < kPanel; ++d) std::fill(panels + d * kPanel + n, panels + (d + 1) * kPanel, 0.0f);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "bary/base/error.h"
 #include "bary/kernel/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -22,28 +23,23 @@ HWY_INLINE int64_t panel_columns(int64_t n) {  // of a panel with n columns left
   return std::min<int64_t>(kPanel, (n + 15) / 16 * 16);
 }
 
-void PackTransposed(const float* w, int64_t n, int64_t k, int64_t ld, float* out) {
-  for (int64_t p = 0; p < n; p += kPanel) {
-    int64_t width = panel_columns(n - p);
-    for (int64_t j = 0; j < width; ++j) {
-      if (p + j < n) {
-        for (int64_t i = 0; i < k; ++i) out[i * width + j] = w[(p + j) * ld + i];
-      } else {
-        for (int64_t i = 0; i < k; ++i) out[i * width + j] = 0;
-      }
-    }
-    out += width * k;
+// Columns [0, valid) of a panel over k rows, the rest of its width zero: from rows of W as they lie, or from W's
+// columns.
+HWY_INLINE void pack_panel(const float* w, int64_t ld, bool transposed, int64_t k, int64_t valid, int64_t width,
+                           float* out) {
+  if (transposed) {
+    transpose(w, ld, valid, k, out, width);
+  } else {
+    for (int64_t i = 0; i < k; ++i) std::memcpy(out + i * width, w + i * ld, static_cast<size_t>(valid) * 4);
   }
+  for (int64_t i = 0; i < k && valid < width; ++i) std::fill(out + i * width + valid, out + (i + 1) * width, 0.0f);
 }
 
-void Pack(const float* w, int64_t k, int64_t n, int64_t ld, float* out) {
+void Pack(const float* w, int64_t k, int64_t n, int64_t ld, bool transposed, float* out) {
   for (int64_t p = 0; p < n; p += kPanel) {
-    int64_t width = panel_columns(n - p), valid = std::min(width, n - p);
-    for (int64_t i = 0; i < k; ++i) {
-      std::memcpy(out, w + i * ld + p, static_cast<size_t>(valid) * 4);
-      std::fill(out + valid, out + width, 0.0f);
-      out += width;
-    }
+    int64_t width = panel_columns(n - p);
+    pack_panel(w + (transposed ? p * ld : p), ld, transposed, k, std::min(width, n - p), width, out);
+    out += width * k;
   }
 }
 
@@ -64,48 +60,109 @@ HWY_INLINE void finish(const Tile<MR, NV>& t, const Epilogue& e, int64_t row, in
   }
 }
 
+// The right operand over some of k: a packed panel, and what will be read after it.
+struct Panel {
+  const float* data;
+  bool first, last;  // of the blocks of k: between them the chains rest in C
+  const float* ahead;
+  int64_t ahead_ld;
+  int ahead_per_row;  // lines
+};
+
 template <int NV>
-HWY_NOINLINE void panel_product(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* packed,
+HWY_NOINLINE void panel_product(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const Panel& b,
                                 int64_t column, float* c, int64_t ldc, const Epilogue& e) {
   auto rows = [&](auto count, int64_t i) HWY_ATTR {
     constexpr int MR = decltype(count)::value;
     Tile<MR, NV> t = zero_tile<MR, NV>();
-    Ahead<NV> soon{c + (i + MR) * ldc + column, ldc, i + 2 * MR <= m ? MR * NV : 0, packed + (k + i * k / m) * NV * 16};
-    multiply<MR, NV, false>(t, k, a + i * lda, lda, 1, packed, 16 * NV, 16, soon);
-    finish(t, e, i, column, n, c, ldc);
+    float* to = c + i * ldc + column;
+    if (!b.first) {
+      BARY_UNROLL for (int r = 0; r < MR; ++r) {
+        BARY_UNROLL for (int j = 0; j < NV; ++j) t.v[r][j] = load_n(to + r * ldc + 16 * j, n - column - 16 * j);
+      }
+    }
+    const int64_t row = i * k * NV / m / b.ahead_per_row;  // the tiles share the lines ahead between them
+    Ahead<NV> soon{to + MR * ldc,  ldc, i + 2 * MR <= m ? MR * NV : 0, b.ahead + row * b.ahead_ld, b.ahead_ld,
+                   b.ahead_per_row};
+    multiply<MR, NV, false>(t, k, a + i * lda, lda, 1, b.data, 16 * NV, 16, soon);
+    finish(t, b.last ? e : Epilogue(), i, column, n, c, ldc);
   };
   int64_t i = 0;
   for (; i + kRows <= m; i += kRows) rows(Int<kRows>(), i);
   if (i < m) with_constant<kRows - 1>(m - i, [&](auto count) HWY_ATTR { rows(count, i); });
 }
 
-void Gemm(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* packed, float* c, int64_t ldc,
-          const Epilogue& e) {
-  for (int64_t p = 0; p < n; p += kPanel) {
-    int64_t width = panel_columns(n - p);
-    with_constant<kVectors>(width / 16, [&](auto nv) HWY_ATTR {
-      panel_product<decltype(nv)::value>(m, n, k, a, lda, packed, p, c, ldc, e);
-    });
+constexpr int64_t kDepth = 32768 / 4 / kPanel;  // of a panel that stays in the first-level cache while rows pass by
+
+// The part of the right operand for columns p .. and rows k0 .. of one block. What is not packed is packed here, which
+// costs little where many rows of A follow.
+HWY_INLINE Panel panel_at(const Right& b, int64_t n, int64_t k, int64_t p, int64_t k0, int64_t depth, float* space) {
+  const int64_t width = panel_columns(n - p);
+  Panel panel{};
+  panel.first = k0 == 0;
+  panel.last = k0 + depth >= k;
+  if (b.form == Form::packed) {
+    panel.data = b.data + p * k + k0 * width;
+    panel.ahead = panel.data + depth * width;
+    panel.ahead_ld = width;
+    panel.ahead_per_row = static_cast<int>(width / 16);
+    return panel;
+  }
+  const bool transposed = b.form == Form::transposed;
+  auto at = [&](int64_t row, int64_t column) {
+    return b.data + (transposed ? column * b.ld + row : row * b.ld + column);
+  };
+  pack_panel(at(k0, p), b.ld, transposed, depth, std::min(width, n - p), width, space);
+  panel.data = space;
+  panel.ahead = panel.last ? at(0, p + kPanel < n ? p + kPanel : 0) : at(k0 + depth, p);
+  panel.ahead_ld = b.ld;
+  panel.ahead_per_row = static_cast<int>(std::max<int64_t>((transposed ? depth : width) / 16, 1));
+  return panel;
+}
+
+void Gemm(const Product& g, const Right& b, const Epilogue& e) {
+  HWY_ALIGN float space[kDepth * kPanel];
+  // Between blocks of k the chains rest in C, unless C holds what is to be added to them.
+  const int64_t block = e.onto && e.onto == g.c ? std::max<int64_t>(g.k, 1) : kDepth;
+  for (int64_t p = 0; p < g.n; p += kPanel) {
+    const int64_t width = panel_columns(g.n - p);
+    for (int64_t k0 = 0; k0 == 0 || k0 < g.k; k0 += block) {
+      const int64_t depth = std::min(block, g.k - k0);
+      const Panel panel = panel_at(b, g.n, g.k, p, k0, depth, space);
+      with_constant<kVectors>(width / 16, [&](auto nv) HWY_ATTR {
+        panel_product<decltype(nv)::value>(g.m, g.n, depth, g.a + k0, g.lda, panel, p, g.c, g.ldc, e);
+      });
+    }
     if (e.activation != Activation::none || e.derivative) {  // while the panel's outputs are in the first-level cache
-      activate(e.activation, m, std::min(width, n - p), c + p, ldc, e.derivative ? e.derivative + p : nullptr,
+      activate(e.activation, g.m, std::min(width, g.n - p), g.c + p, g.ldc, e.derivative ? e.derivative + p : nullptr,
                e.derivative_ld);
     }
-    packed += width * k;
   }
 }
 
+enum class Into {  // what becomes of a tile of A^T B
+  chain,           // goes on from what C holds
+  fresh,           // C holds nothing yet
+  add,             // a chain of its own, added to C
+  fresh_add,       // the same, C counting as zeros
+};
+
 template <int MR, int NV, bool Tail>
 HWY_INLINE void transposed_tile(int64_t r, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
-                                int64_t ldc, int64_t last, bool from_zero, Ahead<NV> soon) {
+                                int64_t ldc, int64_t last, Into into, Ahead<NV> soon) {
+  auto held = [&](int i, int j) HWY_ATTR {
+    return Tail && j == NV - 1 ? load_n(c + i * ldc + 16 * j, last) : load(c + i * ldc + 16 * j);
+  };
   auto t = zero_tile<MR, NV>();
-  if (!from_zero) {
-    BARY_UNROLL for (int i = 0; i < MR; ++i) {
-      BARY_UNROLL for (int j = 0; j < NV; ++j) {
-        t.v[i][j] = Tail && j == NV - 1 ? load_n(c + i * ldc + 16 * j, last) : load(c + i * ldc + 16 * j);
-      }
-    }
+  if (into == Into::chain) {
+    BARY_UNROLL for (int i = 0; i < MR; ++i) { BARY_UNROLL for (int j = 0; j < NV; ++j) t.v[i][j] = held(i, j); }
   }
   multiply<MR, NV, Tail>(t, r, a, 1, lda, b, ldb, last, soon);
+  if (into == Into::add || into == Into::fresh_add) {
+    BARY_UNROLL for (int i = 0; i < MR; ++i) {
+      BARY_UNROLL for (int j = 0; j < NV; ++j) t.v[i][j] = (into == Into::add ? held(i, j) : zero()) + t.v[i][j];
+    }
+  }
   BARY_UNROLL for (int i = 0; i < MR; ++i) {
     BARY_UNROLL for (int j = 0; j < NV; ++j) {
       if (Tail && j == NV - 1) {
@@ -119,13 +176,13 @@ HWY_INLINE void transposed_tile(int64_t r, const float* a, int64_t lda, const fl
 
 template <int NV, bool Tail>
 HWY_NOINLINE void transposed_panel(int64_t m, int64_t r, const float* a, int64_t lda, const float* b, int64_t ldb,
-                                   float* c, int64_t ldc, int64_t last, RowStart start) {
+                                   float* c, int64_t ldc, int64_t last, const RowStart& start, Into into) {
   auto rows = [&](auto count, int64_t i) HWY_ATTR {
     constexpr int MR = decltype(count)::value;
     int64_t from = start.causal ? std::clamp<int64_t>(i + start.shift, 0, r) : 0;
     Ahead<NV> soon{c + (i + MR) * ldc, ldc, i + 2 * MR <= m ? MR * NV : 0};
-    transposed_tile<MR, NV, Tail>(r - from, a + i + from * lda, lda, b + from * ldb, ldb, c + i * ldc, ldc, last,
-                                  start.from_zero, soon);
+    transposed_tile<MR, NV, Tail>(r - from, a + i + from * lda, lda, b + from * ldb, ldb, c + i * ldc, ldc, last, into,
+                                  soon);
   };
   int64_t i = 0;
   for (; i + kRows <= m; i += kRows) rows(Int<kRows>(), i);
@@ -135,18 +192,21 @@ HWY_NOINLINE void transposed_panel(int64_t m, int64_t r, const float* a, int64_t
 void GemmTransposed(int64_t m, int64_t n, int64_t r, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
                     int64_t ldc, RowStart start) {
   constexpr int64_t kBlock = 128;  // rows a block: both operands of a tile stay in the second-level cache
-  for (int64_t r0 = 0; r0 < r; r0 += kBlock) {
-    int64_t rows = std::min(kBlock, r - r0);
-    RowStart here{start.causal, start.shift - r0, start.from_zero && r0 == 0};
+  const int64_t block = start.group ? start.group : kBlock;
+  for (int64_t r0 = 0; r0 < r; r0 += block) {
+    int64_t rows = std::min(block, r - r0);
+    RowStart here{start.causal, start.shift - r0};
+    const bool fresh = start.from_zero && r0 == 0;
+    const Into into = start.group ? (fresh ? Into::fresh_add : Into::add) : (fresh ? Into::fresh : Into::chain);
     const float *ar = a + r0 * lda, *br = b + r0 * ldb;
     for (int64_t p = 0; p < n; p += kPanel) {
       int64_t columns = std::min<int64_t>(kPanel, n - p), last = (columns - 1) % 16 + 1;
       with_constant<kVectors>((columns + 15) / 16, [&](auto nv) HWY_ATTR {
         constexpr int NV = decltype(nv)::value;
         if (last == 16) {
-          transposed_panel<NV, false>(m, rows, ar, lda, br + p, ldb, c + p, ldc, last, here);
+          transposed_panel<NV, false>(m, rows, ar, lda, br + p, ldb, c + p, ldc, last, here, into);
         } else {
-          transposed_panel<NV, true>(m, rows, ar, lda, br + p, ldb, c + p, ldc, last, here);
+          transposed_panel<NV, true>(m, rows, ar, lda, br + p, ldb, c + p, ldc, last, here, into);
         }
       });
     }
@@ -169,7 +229,6 @@ HWY_AFTER_NAMESPACE();
 namespace bary::kernel {
 
 HWY_EXPORT(PanelWidth);
-HWY_EXPORT(PackTransposed);
 HWY_EXPORT(Pack);
 HWY_EXPORT(Gemm);
 HWY_EXPORT(GemmTransposed);
@@ -178,14 +237,19 @@ HWY_EXPORT(SumRows);
 int64_t panel_width() { return HWY_DYNAMIC_DISPATCH(PanelWidth)(); }
 int64_t packed_size(int64_t n, int64_t k) { return (n + 15) / 16 * 16 * k; }
 void pack_transposed(const float* w, int64_t n, int64_t k, int64_t ld, float* packed) {
-  HWY_DYNAMIC_DISPATCH(PackTransposed)(w, n, k, ld, packed);
+  HWY_DYNAMIC_DISPATCH(Pack)(w, k, n, ld, true, packed);
 }
 void pack(const float* w, int64_t k, int64_t n, int64_t ld, float* packed) {
-  HWY_DYNAMIC_DISPATCH(Pack)(w, k, n, ld, packed);
+  HWY_DYNAMIC_DISPATCH(Pack)(w, k, n, ld, false, packed);
+}
+void gemm(const Product& product, const Right& b, const Epilogue& epilogue) {
+  BARY_CHECK(b.form == Form::packed || !epilogue.onto || epilogue.onto != product.c,
+             "gemm: C is also what is added to the product; that needs a packed right operand");
+  HWY_DYNAMIC_DISPATCH(Gemm)(product, b, epilogue);
 }
 void gemm(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* packed, float* c, int64_t ldc,
           const Epilogue& epilogue) {
-  HWY_DYNAMIC_DISPATCH(Gemm)(m, n, k, a, lda, packed, c, ldc, epilogue);
+  gemm({m, n, k, a, lda, c, ldc}, {packed, 0, Form::packed}, epilogue);
 }
 void gemm_transposed(int64_t m, int64_t n, int64_t r, const float* a, int64_t lda, const float* b, int64_t ldb,
                      float* c, int64_t ldc, RowStart start) {

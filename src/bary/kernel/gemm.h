@@ -28,23 +28,46 @@ struct Epilogue {
   int64_t derivative_ld = 0;
 };
 
-// The right operand is packed in panels of as many columns as the register tile is wide (the last one narrower).
+struct Product {  // C (M,N) = A (M,K) B (K,N)
+  int64_t m, n, k;
+  const float* a;
+  int64_t lda;
+  float* c;
+  int64_t ldc;
+};
+
+// B is read in panels of as many columns as the register tile is wide (the last one narrower). They are packed
+// beforehand, or made on the way out of a matrix as it lies in memory: less memory, and cheaper where many rows of A
+// use each.
+enum class Form {
+  packed,      // by pack_transposed or pack
+  rows,        // B itself, rows ld apart
+  transposed,  // W (N,K), rows ld apart: B = W^T
+};
+struct Right {
+  const float* data;
+  int64_t ld = 0;  // not of packed ones
+  Form form = Form::packed;
+};
 int64_t panel_width();                                                                  // of the active instruction set
 int64_t packed_size(int64_t n, int64_t k);                                              // floats
 void pack_transposed(const float* w, int64_t n, int64_t k, int64_t ld, float* packed);  // W (N,K): for A W^T
 void pack(const float* w, int64_t k, int64_t n, int64_t ld, float* packed);             // W (K,N): for A W
 
-// C (M,N) = A (M,K) B (K,N), B packed by one of the two above
+// A residual that is C itself needs a packed B.
+void gemm(const Product& product, const Right& b, const Epilogue& epilogue = {});
 void gemm(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* packed, float* c, int64_t ldc,
           const Epilogue& epilogue = {});
 
 // C (M,N) += A^T B with A (R,M), B (R,N): the chain over the rows continues from what C holds, so rows may come in any
 // number of calls. Causal: rows of A before i + shift hold zeros in column i and are skipped. From zero: C holds
-// nothing yet and counts as zeros.
+// nothing yet and counts as zeros. Group: so many rows are one chain, and the chains are added to C in their order (0:
+// all rows are one).
 struct RowStart {
   bool causal = false;
   int64_t shift = 0;
   bool from_zero = false;
+  int64_t group = 0;
 };
 void gemm_transposed(int64_t m, int64_t n, int64_t r, const float* a, int64_t lda, const float* b, int64_t ldb,
                      float* c, int64_t ldc, RowStart start = {});

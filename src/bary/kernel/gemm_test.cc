@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bary/kernel/gemm.h"
 
+#include "bary/base/error.h"
 #include "bary/kernel/checks_test.h"
 #include "bary/kernel/reference.h"
 
@@ -45,6 +46,57 @@ TEST(Gemm, IsOneChainPerElementAtEverySize) {
       }
     }
   }
+}
+
+// A right operand that is not packed, and chains that rest in C between blocks of k.
+TEST(Gemm, EveryFormOfTheRightOperandGivesTheSameBits) {
+  for (auto [m, n, k] :
+       {std::array<int64_t, 3>{1, 1, 1}, {7, 17, 5}, {13, 70, 300}, {6, 64, 128}, {5, 129, 1100}, {2, 33, 0}}) {
+    Matrix a = random_matrix(m, k, k + 3, 1), w = random_matrix(n, k, k + 2, 2), b(k, n, n + 1);
+    b.set([&](int64_t i, int64_t j) { return w(j, i); });
+    const std::string what = ::testing::PrintToString(std::array{m, n, k});
+    for (auto [right, ld, form] : {std::tuple{w.data(), w.ld(), Form::transposed}, {b.data(), b.ld(), Form::rows}}) {
+      std::vector<float> c = on_every_isa(what, [&, right = right, ld = ld, form = form] {
+        Matrix out(m, n, n + 5);
+        gemm(Product{m, n, k, a.data(), a.ld(), out.data(), out.ld()}, Right{right, ld, form});
+        EXPECT_TRUE(out.gaps_untouched());
+        return out.values();
+      });
+      expect_same_bits(c, chains(a, w), what);
+    }
+  }
+}
+
+// The epilogue comes once, after the last block of k.
+TEST(Gemm, EpilogueOverSeveralBlocksOfK) {
+  const int64_t m = 7, n = 70, k = 1200;
+  Matrix a = random_matrix(m, k, k, 1), w = random_matrix(n, k, k, 2), bias = random_matrix(1, n, n, 3);
+  Matrix onto = random_matrix(m, n, n, 4);
+  const std::vector<float> plain = chains(a, w);
+  std::vector<float> want;
+  for (int64_t i = 0; i < m * n; ++i)
+    want.push_back((plain[static_cast<size_t>(i)] + bias(0, i % n)) + onto(i / n, i % n));
+  Epilogue e;
+  e.bias = bias.data(), e.onto = onto.data(), e.onto_ld = onto.ld();
+  auto run = [&](Form form, bool itself) {
+    return on_every_isa("blocks", [&] {
+      Matrix out(m, n, n + 5), packed = packed_of(w);
+      out.set([&](int64_t r, int64_t c) { return onto(r, c); });
+      Epilogue mine = e;
+      if (itself) mine.onto = out.data(), mine.onto_ld = out.ld();
+      gemm(Product{m, n, k, a.data(), a.ld(), out.data(), out.ld()},
+           form == Form::packed ? Right{packed.data()} : Right{w.data(), w.ld(), form}, mine);
+      return out.values();
+    });
+  };
+  expect_same_bits(run(Form::packed, false), want, "packed");
+  expect_same_bits(run(Form::packed, true), want, "packed, the residual in C");
+  expect_same_bits(run(Form::transposed, false), want, "packed on the way");
+  Matrix out(m, n);
+  e.onto = out.data();
+  EXPECT_THROW(
+      gemm(Product{m, n, k, a.data(), a.ld(), out.data(), out.ld()}, Right{w.data(), w.ld(), Form::transposed}, e),
+      Error);
 }
 
 TEST(Gemm, AgreesWithDouble) {

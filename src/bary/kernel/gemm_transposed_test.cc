@@ -70,6 +70,38 @@ TEST(GemmTransposed, FromZeroNeverReadsWhatIsThere) {
   }
 }
 
+TEST(GemmTransposed, GroupsAreChainsOfTheirOwnAddedInOrder) {
+  for (int64_t group : {1, 64, 130, 500}) {
+    for (bool from_zero : {false, true}) {
+      const int64_t r = 300, m = 13, n = 70;
+      Matrix a = random_matrix(r, m, m, 1), b = random_matrix(r, n, n, 2), c = random_matrix(m, n, n, 3);
+      std::vector<float> want(static_cast<size_t>(m * n));
+      for (int64_t i = 0; i < m * n; ++i) {
+        float sum = from_zero ? 0.0f : c(i / n, i % n);
+        for (int64_t g = 0; g < r; g += group) {
+          float x = 0;
+          for (int64_t k = g; k < std::min(r, g + group); ++k) x = std::fma(a(k, i / n), b(k, i % n), x);
+          sum += x;
+        }
+        want[static_cast<size_t>(i)] = sum;
+      }
+      const std::string what = ::testing::PrintToString(group);
+      expect_same_bits(on_every_isa(what,
+                                    [&] {
+                                      Matrix out(m, n, n + 3);
+                                      out.set([&](int64_t i, int64_t j) { return from_zero ? NAN : c(i, j); });
+                                      RowStart start;
+                                      start.from_zero = from_zero, start.group = group;
+                                      gemm_transposed(m, n, r, a.data(), a.ld(), b.data(), b.ld(), out.data(), out.ld(),
+                                                      start);
+                                      EXPECT_TRUE(out.gaps_untouched());
+                                      return out.values();
+                                    }),
+                       want, what);
+    }
+  }
+}
+
 TEST(GemmTransposed, NoRowsLeaveWhatIsThere) {
   Matrix a(0, 7, 7), b(0, 9, 9), c = random_matrix(7, 9, 9, 3);
   Matrix one(1, 9);

@@ -25,23 +25,24 @@ struct Tile {
 };
 
 // Memory that will be needed soon, asked for one line at a time while a tile computes: a burst would fill the queue of
-// outstanding loads. `rows` rows of NV lines at `tile` (the next tile of the result), and a stream (the next panel of
-// weights), which goes to the second-level cache because the current panel fills the first.
+// outstanding loads. NV lines a row at `tile` (the next tile of the result); `per_row` lines a row at `stream` (the
+// next weights), which go to the second-level cache because those at work fill the first.
 template <int NV>
 struct Ahead {
   const float* tile = nullptr;
   int64_t ld = 0;
   int lines = 0;  // of the tile; 0: no tile
   const float* stream = nullptr;
-  int line = 0;
+  int64_t stream_ld = 0;
+  int per_row = 1, line = 0, stream_line = 0;
   HWY_INLINE void next() {
     if (line < lines) {
       __builtin_prefetch(tile + line / NV * ld + line % NV * 16, 1, 3);
       ++line;
     }
     if (stream) {
-      __builtin_prefetch(stream, 0, 2);
-      stream += 16;
+      __builtin_prefetch(stream + 16 * stream_line, 0, 2);
+      if (++stream_line == per_row) stream_line = 0, stream += stream_ld;
     }
   }
 };

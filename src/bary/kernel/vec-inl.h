@@ -208,6 +208,38 @@ constexpr int kPanel = 64;
 constexpr int kPanel = 16;
 #endif
 
+// out[i ldo + j] = a[j lda + i] for j < rows, i < columns; tiles of four by four in registers.
+HWY_INLINE void transpose(const float* a, int64_t lda, int64_t rows, int64_t columns, float* out, int64_t ldo) {
+  int64_t j = 0;
+#if !BARY_SCALAR
+  const hn::FixedTag<float, 4> d;
+  const hn::RepartitionToWide<decltype(d)> two;
+  for (; j + 4 <= rows; j += 4) {
+    const float* from = a + j * lda;
+    int64_t i = 0;
+    for (; i + 4 <= columns; i += 4) {
+      auto r0 = hn::LoadU(d, from + i), r1 = hn::LoadU(d, from + lda + i);
+      auto r2 = hn::LoadU(d, from + 2 * lda + i), r3 = hn::LoadU(d, from + 3 * lda + i);
+      auto l01 = hn::BitCast(two, hn::InterleaveLower(d, r0, r1)),
+           h01 = hn::BitCast(two, hn::InterleaveUpper(d, r0, r1));
+      auto l23 = hn::BitCast(two, hn::InterleaveLower(d, r2, r3)),
+           h23 = hn::BitCast(two, hn::InterleaveUpper(d, r2, r3));
+      float* to = out + i * ldo + j;
+      hn::StoreU(hn::BitCast(d, hn::InterleaveLower(two, l01, l23)), d, to);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(two, l01, l23)), d, to + ldo);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveLower(two, h01, h23)), d, to + 2 * ldo);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(two, h01, h23)), d, to + 3 * ldo);
+    }
+    for (; i < columns; ++i) {
+      for (int64_t q = 0; q < 4; ++q) out[i * ldo + j + q] = from[q * lda + i];
+    }
+  }
+#endif
+  for (; j < rows; ++j) {
+    for (int64_t i = 0; i < columns; ++i) out[i * ldo + j] = a[j * lda + i];
+  }
+}
+
 // e^x: x = n ln 2 + r, a polynomial of degree 6 in r (least maximal error 3e-9, own fit), 2^n by exponent bits.
 // Below -86.6 (2.5e-38) the result is 0, above 88.72 +inf, NaN stays NaN. Error below 1.1e-7 relative (math_test.cc).
 HWY_INLINE V16 exp(V16 x) {

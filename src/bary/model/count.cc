@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "bary/tensor/weight.h"
+
 namespace bary {
 namespace {
 
@@ -83,17 +85,34 @@ FlopCount count_flops(const ModelConfig& c, int64_t T) {
   return out;
 }
 
-MemoryForecast forecast_memory(const ModelConfig& c, int64_t threads, int64_t gradient_groups) {
+namespace {
+
+// Every matrix packed for its two products, where that is done beforehand.
+double packed_floats(const ModelConfig& c) {
+  const Letters l = letters(c);
+  auto copies = [](int64_t n) { return n >= kLargeWeight ? 0.0 : 2.0 * static_cast<double>(n); };
+  double block = 0;
+  if (c.mixer == Mixer::attention) {
+    block += copies((l.H + 2 * l.G) * l.D * l.C);
+    if (c.attn_proj) block += copies(l.H * l.D * l.C);
+  }
+  if (c.mlp != MlpKind::none) block += (c.mlp == MlpKind::swiglu ? 3 : 2) * copies(l.C * l.F);
+  return static_cast<double>(c.n_layer) * block + copies(l.V * l.C);
+}
+
+}  // namespace
+
+MemoryForecast forecast_memory(const ModelConfig& c, int64_t sequences, int64_t buffers) {
   const Letters l = letters(c);
   const double n = static_cast<double>(count_parameters(c).total) * 4, T = static_cast<double>(c.block_size);
   const double width = static_cast<double>((l.H + 2 * l.G) * l.D + l.H * l.D + 6 * l.C + 2 * l.F);
   const double pattern = c.mixer == Mixer::attention && c.block_size <= 256 ? static_cast<double>(l.H) * T : 0;
   MemoryForecast m;
   m.weights = n;
-  m.packed = 2 * n;
+  m.packed = 4 * packed_floats(c);
   m.optimizer = 2 * n;
-  m.gradients = n * static_cast<double>(gradient_groups + 1);
-  m.activations = static_cast<double>(threads) * 4 * T *
+  m.gradients = n * static_cast<double>(buffers + 1);
+  m.activations = static_cast<double>(sequences) * 4 * T *
                   (static_cast<double>(c.n_layer) * (width + pattern) + 64.0 * static_cast<double>(l.V) / T +
                    4.0 * static_cast<double>(l.C));
   return m;

@@ -34,6 +34,7 @@ struct MemoryForecast {  // bytes of a training run, depth first: one sequence o
   double weights = 0, packed = 0, optimizer = 0, gradients = 0, activations = 0;
   double total() const { return weights + packed + optimizer + gradients + activations; }
 };
-MemoryForecast forecast_memory(const ModelConfig& c, int64_t threads, int64_t gradient_groups);
+// `sequences`: whose activations are in memory at once; `buffers`: of gradients beside their sum.
+MemoryForecast forecast_memory(const ModelConfig& c, int64_t sequences, int64_t buffers);
 
 }  // namespace bary

@@ -20,6 +20,7 @@ struct BenchRequest {
   ModelConfig model;
   int64_t batch_size = 64, steps = 30, threads = 0;
   uint64_t seed = 1;
+  Traversal traversal = Traversal::automatic;
   bool lines = false, json = false;
   Options options() {
     Options o("bench step");
@@ -27,6 +28,11 @@ struct BenchRequest {
     o.add("steps", &steps, "steps to time", {.min = 1, .max = 1e9});
     o.add("threads", &threads, "cores to use (0: all)", {.min = 0, .max = 1024});
     o.add("seed", &seed, "of the made-up tokens");
+    o.add("traversal", &traversal,
+          {{"auto", Traversal::automatic},
+           {"depth_first", Traversal::depth_first},
+           {"layer_by_layer", Traversal::layer_by_layer}},
+          "as in bary train");
     o.add("lines", &lines, "answer \"step N\" on standard input with a line of times (bench/rivals)");
     o.add("json", &json, "print as JSON");
     model.describe(o);
@@ -72,7 +78,7 @@ int run_bench(std::span<const std::string> args, Io& io) {
   Options o = r.options();
   o.parse_args(args);
   set_threads(static_cast<int>(r.threads));
-  StepBench bench(r.model, r.batch_size, r.seed);
+  StepBench bench(r.model, r.batch_size, r.seed, r.traversal);
   if (r.lines) return answer_lines(r, bench, io);
   StepFigures f = measure_steps(bench, r.steps, 3);
   const double ms = median(f.milliseconds);

@@ -2,6 +2,8 @@
 #include "bary/tensor/fused.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 
 #include "bary/base/parallel.h"
 #include "bary/kernel/loss.h"
@@ -114,9 +116,23 @@ Tensor normalise(const Tensor& x, const Tensor& w, const Tensor& b, float eps) {
           unwanted = Tensor(x.shape());
           gx = {unwanted.data(), unwanted.stride(), false};
         }
-        kernel::NormGradient g{gx.data, gx.stride, gx.accumulate, gw.data, gb.data};
-        (kLayer ? kernel::layer_norm_backward : kernel::rms_norm_backward)(rows_of(0, x.rows()), y.cotangent(),
-                                                                           y.stride(), g);
+        auto back = [&](int64_t begin, int64_t end, float* dw, float* db) {
+          kernel::NormGradient g{gx.data + begin * gx.stride, gx.stride, gx.accumulate, dw, db};
+          (kLayer ? kernel::layer_norm_backward : kernel::rms_norm_backward)(
+              rows_of(begin, end), y.cotangent() + begin * y.stride(), y.stride(), g);
+        };
+        const int64_t rows = x.rows(), group = Tape::active()->group_of(rows);
+        if (!Tape::active()->grouped()) return back(0, rows, gw.data, gb.data);
+        Tensor sums = Tensor::zeros({2 * ((rows + group - 1) / group), x.channels()});
+        parallel_for(sums.rows() / 2, 1, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i)
+            back(i * group, std::min(rows, (i + 1) * group), gw ? sums.row(2 * i) : nullptr,
+                 gb ? sums.row(2 * i + 1) : nullptr);
+        });
+        for (int64_t i = 0; i < sums.rows() / 2; ++i) {
+          if (gw) kernel::add_rows(1, x.channels(), sums.row(2 * i), 0, gw.data, 0);
+          if (gb) kernel::add_rows(1, x.channels(), sums.row(2 * i + 1), 0, gb.data, 0);
+        }
       },
       x, w, b);
   return y;
@@ -128,6 +144,31 @@ Tensor layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, float eps) 
   return normalise<true>(x, w, b, eps);
 }
 Tensor rms_norm(const Tensor& x, const Tensor& w, float eps) { return normalise<false>(x, w, {}, eps); }
+
+namespace {
+
+// Adds row r of y's gradient to row where(r) of a table, group by group of the tape.
+void scatter_rows(const Tensor& y, GradientSlot table, const std::function<int64_t(int64_t)>& where) {
+  const int64_t rows = y.rows(), C = y.channels(), group = Tape::active()->group_of(rows);
+  auto gradient = [&](int64_t r) { return y.cotangent() + r * y.stride(); };
+  auto to = [&](int64_t r) { return table.data + r * table.stride; };
+  if (!Tape::active()->grouped()) {
+    for (int64_t r = 0; r < rows; ++r) kernel::add_rows(1, C, gradient(r), 0, to(where(r)), 0);
+    return;
+  }
+  Tensor sums(Shape{group, C});
+  for (int64_t first = 0; first < rows; first += group) {
+    std::map<int64_t, int64_t> places;  // row of the table -> row of sums
+    for (int64_t r = first; r < std::min(rows, first + group); ++r) {
+      const auto [at, fresh] = places.try_emplace(where(r), static_cast<int64_t>(places.size()));
+      if (fresh) std::fill_n(sums.row(at->second), C, 0.0f);
+      kernel::add_rows(1, C, gradient(r), 0, sums.row(at->second), 0);
+    }
+    for (const auto& [row, from] : places) kernel::add_rows(1, C, sums.row(from), 0, to(row), 0);
+  }
+}
+
+}  // namespace
 
 Tensor embedding(std::span<const int32_t> ids, int64_t B, const Tensor& tokens, const Tensor& positions,
                  int64_t first) {
@@ -156,11 +197,8 @@ Tensor embedding(std::span<const int32_t> ids, int64_t B, const Tensor& tokens, 
       [=, kept = std::vector<int32_t>(ids.begin(), ids.end())] {
         auto gt = tokens.grad().cleared(tokens.rows());
         auto gp = positions.grad().cleared(positions.defined() ? positions.rows() : 0);
-        for (int64_t r = 0; r < n; ++r) {
-          const float* g = y.cotangent() + r * y.stride();
-          if (gt) kernel::add_rows(1, C, g, 0, gt.data + kept[static_cast<size_t>(r)] * gt.stride, 0);
-          if (gp) kernel::add_rows(1, C, g, 0, gp.data + (first + r % T) * gp.stride, 0);
-        }
+        if (gt) scatter_rows(y, gt, [&](int64_t r) { return kept[static_cast<size_t>(r)]; });
+        if (gp) scatter_rows(y, gp, [&](int64_t r) { return first + r % T; });
       },
       tokens, positions);
   return y;
@@ -188,6 +226,8 @@ Tensor prefix_mean(const Tensor& x, Tensor running, int64_t first) {
   return y;
 }
 
+constexpr int64_t kLogitRows = 256;
+
 LossSum linear_cross_entropy(const Tensor& x, const Tensor& w, const Tensor& bias, std::span<const int32_t> targets,
                              float weight) {
   const int64_t rows = x.rows(), V = w.dim(0);
@@ -208,8 +248,12 @@ LossSum linear_cross_entropy(const Tensor& x, const Tensor& w, const Tensor& bia
   out.loss = Tensor(Shape{1});
   std::vector<double> losses(static_cast<size_t>(rows));
   Tensor dx = recording ? Tensor(x.shape()) : Tensor();
-  // 64 rows of logits for a small vocabulary stay in the second-level cache; large ones get fewer rows at least 16
-  const int64_t chunk = std::clamp<int64_t>((int64_t{1} << 17) / V / 16 * 16, 16, 128);
+  // Depth first, the logits of a chunk stay in the second-level cache. Layer by layer a chunk is whole groups of rows,
+  // as many as make reading a large weight worth while.
+  const bool grouped = recording && Tape::active()->grouped();
+  const int64_t group = grouped ? Tape::active()->group_of(rows) : 1;
+  const int64_t chunk = grouped ? std::max(group, kLogitRows / group * group)
+                                : std::clamp<int64_t>((int64_t{1} << 17) / V / 16 * 16, 16, 128);
   auto do_chunk = [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; r += chunk) {
       int64_t n = std::min(chunk, end - r);
@@ -217,8 +261,10 @@ LossSum linear_cross_entropy(const Tensor& x, const Tensor& w, const Tensor& bia
       kernel::Epilogue e;
       if (bias.defined()) e.bias = bias.data();
       Weight(w).forward_rows(x.row(r), x.stride(), n, logits, e);
-      kernel::cross_entropy_rows(n, V, logits.data(), logits.stride(), targets.data() + r, recording ? weight : 0.0f,
-                                 losses.data() + r);
+      parallel_for(n, std::max<int64_t>(1, (int64_t{1} << 15) / V), [&](int64_t first, int64_t last) {
+        kernel::cross_entropy_rows(last - first, V, logits.row(first), logits.stride(), targets.data() + r + first,
+                                   recording ? weight : 0.0f, losses.data() + r + first);
+      });
       if (!recording) continue;
       Weight(w).backward_weight_rows(logits.data(), logits.stride(), n, x.row(r), x.stride(), bias);
       Weight(w).backward_input(logits.data(), logits.stride(), n, {dx.row(r), dx.stride(), false});
@@ -229,10 +275,13 @@ LossSum linear_cross_entropy(const Tensor& x, const Tensor& w, const Tensor& bia
   } else {
     parallel_for(rows, chunk, do_chunk);
   }
+  const int64_t sequences = x.shape().rank() == 3 ? x.dim(0) : 1, T = std::max<int64_t>(rows / sequences, 1);
+  out.sequences.resize(static_cast<size_t>(sequences));
   for (int64_t r = 0; r < rows; ++r) {
-    out.sum += losses[static_cast<size_t>(r)];
+    out.sequences[static_cast<size_t>(r / T)] += losses[static_cast<size_t>(r)];
     out.count += targets[static_cast<size_t>(r)] >= 0;
   }
+  for (double s : out.sequences) out.sum += s;
   out.loss.data()[0] = static_cast<float>(weight * out.sum);
   record(
       out.loss,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bary/tensor/parameters.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -59,7 +61,10 @@ void Parameters::grow(int64_t size) {
   if (size > capacity_) {
     int64_t capacity = std::max(size, capacity_ * 2);
     capacity = (capacity + 1023) / 1024 * 1024;
-    auto* p = static_cast<float*>(std::aligned_alloc(64, static_cast<size_t>(capacity) * 4));
+    constexpr size_t kHugePage = 2 << 20;
+    const size_t bytes = static_cast<size_t>(capacity) * 4, alignment = bytes < kHugePage ? 64 : kHugePage;
+    auto* p = static_cast<float*>(std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment));
+    if (p && bytes >= kHugePage) madvise(p, bytes, MADV_HUGEPAGE);
     BARY_CHECK(p != nullptr, ErrorKind::system, "out of memory: the parameters need {} MB; choose a smaller model",
                capacity * 4 >> 20);
     std::fill(p, p + capacity, 0.0f);
@@ -137,6 +142,7 @@ Parameters::Packed& Parameters::packed_entry(const Tensor& w, bool transposed) {
 
 const float* Parameters::packed(const Tensor& w, bool transposed) {
   Packed& p = packed_entry(w, transposed);
+  if (!p.used.load(std::memory_order_relaxed)) p.used.store(true, std::memory_order_relaxed);
   if (!p.fresh.load(std::memory_order_acquire)) {
     std::lock_guard lock(p.mutex);
     if (!p.fresh.load(std::memory_order_relaxed)) {
@@ -151,8 +157,13 @@ const float* Parameters::packed(const Tensor& w, bool transposed) {
 void Parameters::changed() {
   std::lock_guard lock(packed_mutex_);
   for (Packed& p : packed_) {
-    pack(p, true);
-    p.fresh.store(true, std::memory_order_release);
+    const bool wanted = p.used.exchange(false);
+    if (wanted) {
+      pack(p, true);
+    } else {
+      p.data = Buffer();
+    }
+    p.fresh.store(wanted, std::memory_order_release);
   }
 }
 

@@ -52,7 +52,8 @@ class Parameters {
   }
   uint64_t seed() const { return seed_; }
 
-  // Called after values changed: packed copies are made again, in parallel, before the next use.
+  // Called after values changed. Packed copies that were used since the last change are made again, in parallel; others
+  // (a sample's, between training steps) are given up until somebody asks.
   void changed();
   // (N,K) weight packed for x W^T (transposed) or for x W; made on first use, safe from several threads.
   const float* packed(const Tensor& w, bool transposed);
@@ -63,7 +64,7 @@ class Parameters {
     Shape shape;
     bool transposed = false;
     Buffer data;
-    std::atomic<bool> fresh{false};
+    std::atomic<bool> fresh{false}, used{false};
     std::mutex mutex;
   };
   void grow(int64_t size);

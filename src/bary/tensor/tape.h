@@ -19,8 +19,10 @@ class Tape {
   // inputs' gradients are wanted. Owned by the caller, cleared by the caller: several tapes in turn add to one buffer.
   // undefined: so many floats of it hold nothing yet. What comes first for a parameter is then written there, not
   // added, and backward clears what got nothing: one pass over a large buffer less.
-  explicit Tape(float* gradients = nullptr, int64_t undefined = 0)
-      : gradients_(gradients), undefined_(undefined), outer_(active_) {
+  // group_rows: a parameter's gradient from each so many rows of an op (from row 0 on) is a sum of its own, and these
+  // are added in their order: the bits of one tape for each group and their buffers added. 0: all rows are one sum.
+  explicit Tape(float* gradients = nullptr, int64_t undefined = 0, int64_t group_rows = 0)
+      : gradients_(gradients), undefined_(undefined), group_rows_(group_rows), outer_(active_) {
     active_ = this;
   }
   ~Tape() { active_ = outer_; }
@@ -29,6 +31,8 @@ class Tape {
 
   static Tape* active() { return active_; }
   float* gradients() const { return gradients_; }
+  bool grouped() const { return group_rows_ > 0; }
+  int64_t group_of(int64_t rows) const { return grouped() ? group_rows_ : rows; }  // rows of one sum
   // A contribution to these floats of `gradients` follows: must it add to what is there?
   bool adds_to(int64_t offset, int64_t size);
   size_t size() const { return pullbacks_.size(); }
@@ -43,7 +47,7 @@ class Tape {
   void clear_between(int64_t begin, int64_t end);
 
   float* gradients_;
-  int64_t undefined_;
+  int64_t undefined_, group_rows_;
   std::map<int64_t, int64_t> defined_;  // begin and end of what has been written of the undefined
   Tape* outer_;
   std::vector<std::function<void()>> pullbacks_;

@@ -2,17 +2,20 @@
 #include "bary/tensor/weight.h"
 
 #include <algorithm>
+#include <array>
 
 #include "bary/base/parallel.h"
 #include "bary/kernel/gemm.h"
+#include "bary/kernel/rows.h"
 #include "bary/tensor/tape.h"
 
 namespace bary {
 namespace {
 
-constexpr int64_t kRowGrain = 48;  // eight register tiles
-constexpr int64_t kSmallProduct = int64_t{1}
-                                  << 18;  // multiply-adds below which a second thread costs more than it does
+constexpr int64_t kRowGrain = 48;   // eight register tiles
+constexpr int64_t kMostRows = 240;  // that pass by a panel before it leaves the cache
+// Multiply-adds below which a second thread costs more than it does
+constexpr int64_t kSmallProduct = int64_t{1} << 18;
 
 kernel::Epilogue shifted(kernel::Epilogue e, int64_t row, int64_t column) {
   if (e.bias) e.bias += column;
@@ -22,31 +25,36 @@ kernel::Epilogue shifted(kernel::Epilogue e, int64_t row, int64_t column) {
   return e;
 }
 
-struct Product {
-  int64_t m, n, k;
-  const float* a;
-  int64_t lda;
-  const float* packed;
-  float* c;
-  int64_t ldc;
-};
+// The part of rows [r0, r1) and columns [c0, c1), which begin at a panel.
+void call_part(const kernel::Product& p, const kernel::Right& b, const kernel::Epilogue& e,
+               std::array<int64_t, 4> part) {
+  const auto [r0, r1, c0, c1] = part;
+  const int64_t step = b.form == kernel::Form::packed ? p.k : b.form == kernel::Form::rows ? 1 : b.ld;
+  kernel::gemm({r1 - r0, c1 - c0, p.k, p.a + r0 * p.lda, p.lda, p.c + r0 * p.ldc + c0, p.ldc},
+               {b.data + c0 * step, b.ld, b.form}, shifted(e, r0, c0));
+}
 
-// Rows over threads; a product with few rows and a large weight (decoding) is cut by columns instead.
-void run(const Product& p, const kernel::Epilogue& e) {
+// Rows over threads while the weight fits the second-level cache. A larger one is cut by columns as well, so that it is
+// read once for many rows; so is one that meets few rows (decoding).
+void run(const kernel::Product& p, const kernel::Right& b, const kernel::Epilogue& e) {
   FlushDenormals flush;  // on the direct path too
-  if (inside_parallel() || p.m * p.n * p.k < kSmallProduct) {
-    return kernel::gemm(p.m, p.n, p.k, p.a, p.lda, p.packed, p.c, p.ldc, e);
-  }
-  if (p.m >= 2 * kRowGrain) {
-    return parallel_for(p.m, kRowGrain, [&](int64_t b, int64_t end) {
-      kernel::gemm(end - b, p.n, p.k, p.a + b * p.lda, p.lda, p.packed, p.c + b * p.ldc, p.ldc, shifted(e, b, 0));
-    });
-  }
+  if (inside_parallel() || p.m * p.n * p.k < kSmallProduct) return kernel::gemm(p, b, e);
   const int64_t width = kernel::panel_width();
-  int64_t grain = std::max<int64_t>(1, kSmallProduct / (p.m * p.k * width)) * width;
-  parallel_for(p.n, grain, [&](int64_t b, int64_t end) {
-    kernel::gemm(p.m, end - b, p.k, p.a, p.lda, p.packed + b * p.k, p.c + b, p.ldc, shifted(e, 0, b));
+  int64_t rows = kRowGrain, columns = p.n;
+  if (p.k * p.n > kLargeWeight || p.m < 2 * kRowGrain) {
+    rows = p.m < 2 * kMostRows ? p.m : kMostRows;
+    columns = std::max<int64_t>(256, kSmallProduct / (rows * p.k)) / width * width;
+  }
+  const int64_t down = (p.m + rows - 1) / rows, across = (p.n + columns - 1) / columns;
+  parallel_tasks(down * across, [&](int64_t i, int) {
+    const int64_t r = i % down * rows, c = i / down * columns;
+    call_part(p, b, e, {r, std::min(p.m, r + rows), c, std::min(p.n, c + columns)});
   });
+}
+
+// Is packing the weight on the way cheaper than a packed copy, which is made again after every update?
+bool on_the_way(int64_t rows, int64_t n, int64_t k) {
+  return !inside_parallel() && n * k >= kLargeWeight && rows >= 2 * kRowGrain;
 }
 
 }  // namespace
@@ -65,8 +73,11 @@ Weight::Packed Weight::packed(bool transposed) const {
 }
 
 void Weight::forward_rows(const float* x, int64_t ldx, int64_t rows, const Tensor& y, const kernel::Epilogue& e) const {
+  const int64_t n = w_.dim(0), k = w_.dim(1);
+  const kernel::Product product{rows, n, k, x, ldx, y.data(), y.stride()};
+  if (on_the_way(rows, n, k)) return run(product, {w_.data(), w_.stride(), kernel::Form::transposed}, e);
   Packed p = packed(true);
-  run({rows, w_.dim(0), w_.dim(1), x, ldx, p.data, y.data(), y.stride()}, e);
+  run(product, {p.data}, e);
 }
 
 void Weight::forward(const Tensor& x, const Tensor& y, const kernel::Epilogue& e) const {
@@ -74,11 +85,19 @@ void Weight::forward(const Tensor& x, const Tensor& y, const kernel::Epilogue& e
 }
 
 void Weight::backward_input(const float* dy, int64_t ldy, int64_t rows, GradientSlot dx, const Tensor* times) const {
-  Packed p = packed(false);
+  const int64_t n = w_.dim(0), k = w_.dim(1);
   kernel::Epilogue e;
   if (times) e.times = times->data(), e.times_ld = times->stride();
+  if (on_the_way(rows, n, k)) {
+    const kernel::Right b{w_.data(), w_.stride(), kernel::Form::rows};
+    if (!dx.accumulate) return run({rows, k, n, dy, ldy, dx.data, dx.stride}, b, e);
+    Tensor own(Shape{rows, k});
+    run({rows, k, n, dy, ldy, own.data(), own.stride()}, b, e);
+    return kernel::add_rows(rows, k, own.data(), own.stride(), dx.data, dx.stride);
+  }
   if (dx.accumulate) e.onto = dx.data, e.onto_ld = dx.stride;
-  run({rows, w_.dim(1), w_.dim(0), dy, ldy, p.data, dx.data, dx.stride}, e);
+  Packed p = packed(false);
+  run({rows, k, n, dy, ldy, dx.data, dx.stride}, {p.data}, e);
 }
 
 void Weight::backward_weight(const float* dy, int64_t ldy, const Tensor& x, const Tensor& bias) const {
@@ -88,10 +107,12 @@ void Weight::backward_weight(const float* dy, int64_t ldy, const Tensor& x, cons
 void Weight::backward_weight_rows(const float* dy, int64_t ldy, int64_t rows, const float* x, int64_t ldx,
                                   const Tensor& bias) const {
   FlushDenormals flush;
-  const int64_t n = w_.dim(0), k = w_.dim(1);
+  const Tape& tape = *Tape::active();
+  const int64_t n = w_.dim(0), k = w_.dim(1), group = tape.group_of(rows);
   if (auto g = w_.grad()) {
     kernel::RowStart start;
     start.from_zero = !g.accumulate;
+    start.group = tape.grouped() ? group : 0;
     auto part = [&](int64_t b, int64_t e) {
       kernel::gemm_transposed(e - b, k, rows, dy + b, ldy, x, ldx, g.data + b * g.stride, g.stride, start);
     };
@@ -101,7 +122,15 @@ void Weight::backward_weight_rows(const float* dy, int64_t ldy, int64_t rows, co
       parallel_for(n, kRowGrain, part);
     }
   }
-  if (auto g = bias.grad().cleared(1)) kernel::sum_rows(rows, n, dy, ldy, g.data);
+  if (auto g = bias.grad().cleared(1)) {
+    if (!tape.grouped()) return kernel::sum_rows(rows, n, dy, ldy, g.data);
+    Tensor sum(Shape{n});
+    for (int64_t r = 0; r < rows; r += group) {
+      std::fill_n(sum.data(), n, 0.0f);
+      kernel::sum_rows(std::min(group, rows - r), n, dy + r * ldy, ldy, sum.data());
+      kernel::add_rows(1, n, sum.data(), 0, g.data, 0);
+    }
+  }
 }
 
 }  // namespace bary

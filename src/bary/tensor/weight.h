@@ -10,6 +10,10 @@ struct Epilogue;
 
 namespace bary {
 
+// Floats of a weight that no longer fits the second-level cache beside its operands. Where many rows meet it, it is
+// packed on the way.
+constexpr int64_t kLargeWeight = int64_t{1} << 18;
+
 class Weight {
  public:
   explicit Weight(const Tensor& w) : w_(w) {}

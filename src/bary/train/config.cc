@@ -22,6 +22,12 @@ void TrainConfig::describe(Options& o) {
   o.add("gradient_accumulation_steps", &gradient_accumulation_steps, "batches an update", {.min = 1, .max = 1 << 20});
   o.add("seed", &seed, "of initial values, batches and dropout");
   o.add("threads", &threads, "cores to use (0: all); never changes a result", {.min = 0, .max = 1024});
+  o.add(
+      "traversal", &traversal,
+      {{"auto", Traversal::automatic},
+       {"depth_first", Traversal::depth_first},
+       {"layer_by_layer", Traversal::layer_by_layer}},
+      "a sequence through all layers at a time (small models), or a layer for all sequences; changes speed and memory");
   o.add("on_nan", &on_nan, {{"stop", OnNan::stop}, {"skip", OnNan::skip}},
         "what a loss or gradient that is not finite does");
   o.group("Optimiser (AdamW)");

@@ -7,6 +7,7 @@
 #include "bary/base/options.h"
 #include "bary/model/config.h"
 #include "bary/train/adamw.h"
+#include "bary/train/gradient.h"
 #include "bary/train/schedule.h"
 
 namespace bary {
@@ -26,6 +27,7 @@ struct TrainConfig {
   int64_t threads = 0;
   uint64_t seed = 1337;
   OnNan on_nan = OnNan::stop;
+  Traversal traversal = Traversal::automatic;
   // optimiser
   AdamWOptions adamw;
   Schedule schedule{ScheduleKind::constant, 1e-3, 1e-4, 0, 0, 0.2};  // the chapter's: constant 1e-3

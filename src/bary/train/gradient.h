@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of one optimiser step, depth first: a thread takes a fixed group of one to four sequences through
-// forward and backward of the whole model, one sequence after another, with its own tape and memory; the groups'
-// gradients are added in the order of their numbers. Sequences are numbered over the whole step, accumulation included,
-// so neither threads nor batch_size x gradient_accumulation_steps decide about a bit (docs/numerics.md).
+// The gradient of one optimiser step. Its sequences, numbered over the whole step (accumulation included), form fixed
+// groups; a parameter's gradient is a sum over each group, and the groups are added in the order of their numbers. So
+// neither threads nor batch_size x gradient_accumulation_steps decide about a bit (docs/numerics.md).
+// Two ways through the same ops, with the same sums:
+//   depth first: a thread takes a group through forward and backward of the whole model, one sequence after another,
+//   with
+//     its own tape and memory. One sequence's activations stay in a cache; a buffer of gradients for each group.
+//   layer by layer: all sequences pass each layer together, and the threads share the rows of its products. For models
+//     whose gradient is larger than any cache; one buffer of gradients, and the activations of a whole batch.
+// The bits are the same as long as a parameter is used once (a token table that is also the head is used twice: its two
+// contributions are added in another order).
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,17 +21,23 @@
 
 namespace bary {
 
-// Depends on the step alone, never on the machine: enough groups to keep many cores busy, few enough to stay cheap.
-int64_t sequences_per_group(int64_t sequences);
-// Groups whose gradients are in memory at once; changes memory and nothing else.
-int64_t gradient_buffers(int64_t sequences, int64_t parameters, int64_t threads);
+enum class Traversal { automatic, depth_first, layer_by_layer };
 
-// Writes sequence s of the step. Returns the number of positions, at most block_size; targets of -1 do not count.
+struct GradientPlan {
+  bool by_layer = false;
+  int64_t per_group = 1;  // sequences; depends on the step and the window alone, never on the machine or the traversal
+  int64_t buffers = 0;    // of gradients beside the sum: groups under way at once
+  int64_t at_once = 1;    // sequences whose activations are in memory
+};
+// `batch`: most sequences together, layer by layer (0: all).
+GradientPlan plan_gradient(const ModelConfig& c, Traversal traversal, int64_t sequences, int64_t batch);
+
+// Writes sequence s of the step; targets of -1 do not count. Called from several threads.
 using SequenceSource = std::function<void(int64_t s, std::span<int32_t> inputs, std::span<int32_t> targets)>;
 
 class GradientSum {
  public:
-  explicit GradientSum(const Decoder& model);
+  explicit GradientSum(const Decoder& model, Traversal traversal = Traversal::automatic, int64_t batch = 0);
 
   struct Result {
     double loss = 0;     // sum over counted targets, in sequence order
@@ -37,11 +50,20 @@ class GradientSum {
   int64_t size() const { return size_; }
 
  private:
-  void one_group(int64_t group, int64_t sequences, int64_t T, const SequenceSource& source, const Pass& pass,
-                 float* into, std::span<Result> results) const;
+  struct Step {  // of one call of compute
+    int64_t sequences, T;
+    const SequenceSource& source;
+    const Pass& pass;
+    GradientPlan plan;
+    std::vector<Result> results;  // of each sequence
+  };
+  void depth_first(Step& step);
+  void one_group(Step& step, int64_t group, float* into) const;
+  void layer_by_layer(Step& step);
 
   const Decoder& model_;
-  int64_t size_;
+  Traversal traversal_;
+  int64_t batch_, size_;
   Buffer sum_;
   std::vector<Buffer> groups_;
 };

@@ -2,6 +2,7 @@
 #include "bary/train/gradient.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "bary/tensor/tape.h"
@@ -104,11 +105,18 @@ TEST(Gradient, TheSecondComputationStartsFromZero) {
 }
 
 TEST(Gradient, SequencesAreNumberedOverTheWholeStep) {
-  EXPECT_EQ(sequences_per_group(1), 1);
-  EXPECT_EQ(sequences_per_group(31), 1);
-  EXPECT_EQ(sequences_per_group(32), 2);
-  EXPECT_EQ(sequences_per_group(64), 4);
-  EXPECT_EQ(sequences_per_group(100000), 4);
+  auto per_group = [](int64_t sequences, int64_t T) {
+    ModelConfig c = small_model();
+    c.block_size = T;
+    return plan_gradient(c, Traversal::automatic, sequences, 0).per_group;
+  };
+  EXPECT_EQ(per_group(1, 16), 1);
+  EXPECT_EQ(per_group(31, 16), 1);
+  EXPECT_EQ(per_group(32, 16), 2);
+  EXPECT_EQ(per_group(64, 128), 4);
+  EXPECT_EQ(per_group(100000, 128), 4);
+  EXPECT_EQ(per_group(64, 256), 2);
+  EXPECT_EQ(per_group(64, 1024), 1);
   // dropout's masks are named by the sequence's number: the second of two is the one that begins at 1
   ModelConfig c = small_model();
   c.dropout = 0.3;
@@ -126,6 +134,36 @@ TEST(Gradient, SequencesAreNumberedOverTheWholeStep) {
   std::vector<float> sum(static_cast<size_t>(first.size()));
   for (size_t i = 0; i < sum.size(); ++i) sum[i] = first.values()[i] + second.values()[i];
   EXPECT_EQ(distance(span_of(both), sum), 0);
+}
+
+// Both ways through the ops: the same sums in the same order.
+TEST(Gradient, DepthFirstAndLayerByLayerGiveTheSameBits) {
+  for (NormPlace norm : {NormPlace::pre, NormPlace::parallel}) {
+    for (MlpKind mlp : {MlpKind::gelu, MlpKind::swiglu}) {
+      for (Position pos : {Position::learned, Position::rotary}) {
+        ModelConfig c = small_model();
+        c.norm = norm, c.mlp = mlp, c.pos = pos, c.dropout = 0.2, c.n_layer = 2, c.qkv_bias = true;
+        if (mlp == MlpKind::swiglu) c.norm_kind = NormKind::rms, c.mixer = Mixer::average;
+        Decoder model(c, 3);
+        Pass pass;
+        pass.training = true, pass.seed = 5, pass.step = 2;
+        for (int64_t B : {1, 3, 40}) {  // groups of one and of two sequences
+          Batch batch(B);
+          batch.targets[3] = -1;
+          GradientSum deep(model, Traversal::depth_first);
+          const auto r = deep.compute(B, kT, batch.source(), pass);
+          for (int64_t together : {0, 1, 5}) {
+            GradientSum wide(model, Traversal::layer_by_layer, together);
+            const auto w = wide.compute(B, kT, batch.source(), pass);
+            EXPECT_EQ(w.loss, r.loss);
+            EXPECT_EQ(w.tokens, r.tokens);
+            EXPECT_EQ(0, std::memcmp(deep.values(), wide.values(), static_cast<size_t>(deep.size()) * 4))
+                << fmt::format("{} sequences, {} together, norm {}", B, together, static_cast<int>(norm));
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(Gradient, NoSequencesAreRefused) {

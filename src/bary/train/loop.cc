@@ -27,7 +27,7 @@ TrainLoop::TrainLoop(const TrainConfig& config, Decoder& model, const TrainData&
       hooks_(std::move(hooks)),
       record_(std::move(record)),
       windows_(data.train, model.config().block_size, "the training part"),
-      gradient_(model),
+      gradient_(model, config.traversal, config.batch_size),
       optimizer_(model.parameters(), config.adamw) {
   config_.check();
   BARY_CHECK(model.config().vocab_size >= data.vocab_size,
