@@ -58,11 +58,12 @@ void print_table(const ModelConfig& c, const std::string& name, Io& io) {
                        short_count(f.training / T), c.block_size));
   const GradientPlan plan = plan_gradient(c, Traversal::automatic, 64, 1);
   MemoryForecast m = forecast_memory(c, plan.at_once, plan.buffers);
-  io.print(fmt::format(
-      "weights {}; training, one sequence a batch: about {} on {} threads (optimiser {}, gradients {}, packed weights {}, activations {})\n",
-      bytes_text(static_cast<int64_t>(m.weights)), bytes_text(static_cast<int64_t>(m.total())), threads(),
-      bytes_text(static_cast<int64_t>(m.optimizer)), bytes_text(static_cast<int64_t>(m.gradients)),
-      bytes_text(static_cast<int64_t>(m.packed)), bytes_text(static_cast<int64_t>(m.activations))));
+  io.print(
+      fmt::format("weights {}; training, one sequence a batch: about {} on {} threads (optimiser {}, gradients {}, "
+                  "packed weights {}, activations {})\n",
+                  bytes_text(static_cast<int64_t>(m.weights)), bytes_text(static_cast<int64_t>(m.total())), threads(),
+                  bytes_text(static_cast<int64_t>(m.optimizer)), bytes_text(static_cast<int64_t>(m.gradients)),
+                  bytes_text(static_cast<int64_t>(m.packed)), bytes_text(static_cast<int64_t>(m.activations))));
 }
 
 int run_params(std::span<const std::string> args, Io& io) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From logits to a token. In this order: repetition penalty (Keskar et al. 2019), temperature, top-k (Fan et al. 2018),
-// top-p (Holtzman et al. 2020), min-p (Nguyen et al. 2024), one draw. Sums run in double over tokens sorted by logit,
-// ties by id, so the same seed gives the same text everywhere.
+// top-p (Holtzman et al. 2020), min-p (Nguyen et al. 2024), one draw. Probabilities come from the kernels' softmax,
+// sums run in double in the order of ids, ties go to the lowest id: so the same seed gives the same text everywhere.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -16,13 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace bary::kernel {
 namespace HWY_NAMESPACE {
 
-void PackKeys(const float* k, int64_t ldk, int64_t S, int64_t D, float* panels) {
-  for (int64_t p = 0; p < S; p += kPanel, panels += kPanel * D) {
-    int64_t n = std::min<int64_t>(kPanel, S - p);
-    transpose(k + p * ldk, ldk, n, D, panels, kPanel);
-    for (int64_t d = 0; d < D && n < kPanel; ++d) std::fill(panels + d * kPanel + n, panels + (d + 1) * kPanel, 0.0f);
-  }
-}
+void PackKeys(const float* k, int64_t ldk, int64_t S, int64_t D, float* panels) { key_panels(k, ldk, S, D, panels); }
 
 void AppendKey(const float* key, int64_t s, int64_t D, float* panels) {
   int64_t j = s % kPanel;
@@ -108,7 +102,7 @@ HWY_NOINLINE void forward_tile(const AttentionHead& h, int64_t t, const float* q
   bool first = true;
   for (int64_t block = keys.low / kKeyBlock * kKeyBlock; block < keys.high; block += kKeyBlock) {
     int64_t from = std::max(block, keys.low / kPanel * kPanel), to = std::min(block + kKeyBlock, keys.high);
-    score_tile<R>(h.D, q + t * ldq, ldq, panels, block, from, to, s);
+    score_tile<R>(h.D, q + t * ldq, ldq, {panels, 0}, block, from, to, s);
     for (int r = 0; r < R; ++r) {
       float* row = s + r * kScoreStride;
       soften_row(mask[r], block, from, to, row, state[r]);

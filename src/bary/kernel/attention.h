@@ -57,11 +57,10 @@ struct AttentionGradient {
 struct AttentionInputs {
   const float *q = nullptr, *k = nullptr, *v = nullptr;
   int64_t ldq = 0, ldk = 0;  // v has k's
-  const float *key_panels = nullptr, *value_panels = nullptr;
   const float *out = nullptr, *dout = nullptr;
   int64_t ldo = 0;
 };
-int64_t attention_backward_scratch();  // floats, for any T and S
+int64_t attention_backward_scratch(int64_t D);  // floats, for any T and S
 void attention_backward(const AttentionHead& head, const AttentionInputs& in, const AttentionKept& kept,
                         const AttentionGradient& gradient, float* scratch);
 

@@ -8,13 +8,12 @@ namespace {
 std::vector<float> gradients(const AttentionCase& c, bool keep_pattern, float start = 0) {
   const AttentionHead& h = c.h;
   AttentionRun run(c, keep_pattern);
-  Matrix key_panels = panels_of(c.k), value_panels = panels_of(c.v), scratch(1, attention_backward_scratch());
+  Matrix scratch(1, attention_backward_scratch(h.D));
   Matrix out(h.T, h.D, c.dout.ld());
   out.set([&](int64_t t, int64_t d) { return run.out(t, d); });
   Matrix dq(h.T, h.D, h.D + 4), dk(h.S, h.D, h.D + 4), dv(h.S, h.D, h.D + 4);
   for (Matrix* m : {&dq, &dk, &dv}) m->fill(start);
-  AttentionInputs in{c.q.data(),        c.k.data(),          c.v.data(), c.q.ld(),      c.k.ld(),
-                     key_panels.data(), value_panels.data(), out.data(), c.dout.data(), c.dout.ld()};
+  AttentionInputs in{c.q.data(), c.k.data(), c.v.data(), c.q.ld(), c.k.ld(), out.data(), c.dout.data(), c.dout.ld()};
   attention_backward(h, in, run.kept, {dq.data(), dk.data(), dv.data(), dq.ld()}, scratch.data());
   std::vector<float> all;
   for (Matrix* m : {&dq, &dk, &dv}) {

@@ -92,14 +92,12 @@ TEST(Golden, NormsLossAndOptimizer) {
 std::vector<float> attention_bits(const AttentionHead& h) {
   AttentionCase c(h);
   AttentionRun run(c, h.S <= kKeyBlock);
-  Matrix out(h.T, h.D, c.dout.ld()), panels = panels_of(c.k), values = panels_of(c.v),
-                                     scratch(1, attention_backward_scratch());
+  Matrix out(h.T, h.D, c.dout.ld()), scratch(1, attention_backward_scratch(h.D));
   out.set([&](int64_t t, int64_t d) { return run.out(t, d); });
   Matrix dq(h.T, h.D), dk(h.S, h.D), dv(h.S, h.D);
   for (Matrix* m : {&dq, &dk, &dv}) m->fill(0);
   attention_backward(h,
-                     {c.q.data(), c.k.data(), c.v.data(), c.q.ld(), c.k.ld(), panels.data(), values.data(), out.data(),
-                      c.dout.data(), c.dout.ld()},
+                     {c.q.data(), c.k.data(), c.v.data(), c.q.ld(), c.k.ld(), out.data(), c.dout.data(), c.dout.ld()},
                      run.kept, {dq.data(), dk.data(), dv.data(), h.D}, scratch.data());
   std::vector<float> all = run.values();
   for (Matrix* m : {&dq, &dk, &dv}) append(all, m->values());

@@ -50,6 +50,12 @@ double TileLoop(float* memory) {
   }
   return 2.0 * kTileM * kTileN * kTileK;
 }
+// a = b + s c over n floats each, a multiple of 16. Returns bytes moved.
+double Triad(float* a, const float* b, const float* c, int64_t n) {
+  const V16 s = set1(0.5f);
+  for (int64_t i = 0; i < n; i += 16) store(fma(s, load(c + i), load(b + i)), a + i);
+  return 12.0 * static_cast<double>(n);
+}
 int64_t TileMemory() { return kTileM * kTileA + kTileK * kTileN + kTileM * kTileC; }
 
 }  // namespace HWY_NAMESPACE
@@ -62,6 +68,7 @@ namespace bary::kernel {
 HWY_EXPORT(FmaLoop);
 HWY_EXPORT(TileLoop);
 HWY_EXPORT(TileMemory);
+HWY_EXPORT(Triad);
 
 namespace {
 // work(worker) returns operations; the rate of all threads over the time in which all of them run
@@ -100,6 +107,16 @@ double measure_tile_peak(double seconds) {
   for (auto& m : memory) m.assign(static_cast<size_t>(HWY_DYNAMIC_DISPATCH(TileMemory)()), 0.5f);
   return rate_on_all_threads(
       seconds, [&](int64_t i) { return HWY_DYNAMIC_DISPATCH(TileLoop)(memory[static_cast<size_t>(i)].data()); });
+}
+
+double measure_stream(double seconds) {
+  constexpr int64_t kFloats = int64_t{1} << 23;  // 96 MiB a thread in three arrays
+  std::vector<std::vector<float>> memory(static_cast<size_t>(threads()));
+  parallel_tasks(threads(), [&](int64_t i, int) { memory[static_cast<size_t>(i)].assign(3 * kFloats, 1.0f); });
+  return rate_on_all_threads(seconds, [&](int64_t i) {
+    float* a = memory[static_cast<size_t>(i)].data();
+    return HWY_DYNAMIC_DISPATCH(Triad)(a, a + kFloats, a + 2 * kFloats, kFloats);
+  });
 }
 
 }  // namespace bary::kernel

@@ -10,5 +10,8 @@ namespace bary::kernel {
 double measure_fma_peak(double seconds = 0.05);
 // The register tile of gemm() hot in cache (126 x 384 x 128), on all threads: what a perfect step could reach.
 double measure_tile_peak(double seconds = 0.05);
+// Memory, all threads at once: a = b + s c over arrays larger than any cache (McCalpin's triad), in 10^9 bytes a
+// second, three floats counted an element.
+double measure_stream(double seconds = 0.2);
 
 }  // namespace bary::kernel

@@ -18,13 +18,26 @@ namespace HWY_NAMESPACE {
 
 constexpr int64_t kScoreStride = kKeyBlock + 16;
 
+HWY_INLINE void key_panels(const float* k, int64_t ldk, int64_t S, int64_t D, float* panels) {
+  for (int64_t p = 0; p < S; p += kPanel, panels += kPanel * D) {
+    int64_t n = std::min<int64_t>(kPanel, S - p);
+    transpose(k + p * ldk, ldk, n, D, panels, kPanel);
+    for (int64_t d = 0; d < D && n < kPanel; ++d) std::fill(panels + d * kPanel + n, panels + (d + 1) * kPanel, 0.0f);
+  }
+}
+
+struct KeyPanels {
+  const float* data;
+  int64_t first;  // position of their first key, a multiple of a panel
+};
+
 // s[r][key - block] = a_r . key for the keys of the panels that touch [from, to); from is a multiple of a panel
 template <int R>
-HWY_INLINE void score_tile(int64_t D, const float* a, int64_t lda, const float* panels, int64_t block, int64_t from,
+HWY_INLINE void score_tile(int64_t D, const float* a, int64_t lda, KeyPanels panels, int64_t block, int64_t from,
                            int64_t to, float* s) {
   for (int64_t p = from; p < to; p += kPanel) {
     auto t = zero_tile<R, kVectors>();
-    multiply(t, D, a, lda, 1, panels + p * D, kPanel);
+    multiply(t, D, a, lda, 1, panels.data + (p - panels.first) * D, kPanel);
     BARY_UNROLL for (int r = 0; r < R; ++r) {
       BARY_UNROLL for (int j = 0; j < kVectors; ++j) store(t.v[r][j], s + r * kScoreStride + p - block + 16 * j);
     }

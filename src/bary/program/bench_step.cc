@@ -2,14 +2,12 @@
 // bary bench: what a training step takes here, as a share of what this machine can do.
 #include <fmt/format.h>
 
-#include <iostream>
-#include <sstream>
-
 #include "bary/base/json.h"
 #include "bary/base/parallel.h"
 #include "bary/bench/step.h"
 #include "bary/cli/command.h"
 #include "bary/kernel/target.h"
+#include "bary/program/bench_lines.h"
 #include "bary/program/commands.h"
 #include "bary/report/format.h"
 
@@ -50,23 +48,6 @@ nlohmann::json about(const BenchRequest& r, const StepBench& b) {
           {"gflop_per_step", b.flops() / 1e9}};
 }
 
-// The protocol of bench/rivals/interleave.py: one process runs at a time, so all see the same machine.
-int answer_lines(const BenchRequest& r, StepBench& bench, Io& io) {
-  io.print(dump_json(about(r, bench), -1) + "\n");
-  io.flush();
-  for (std::string line; std::getline(std::cin, line) && line != "quit";) {
-    std::istringstream words(line);
-    std::string word;
-    int64_t n = 0;
-    BARY_CHECK(words >> word >> n && word == "step" && n > 0, "bench: got '{}', expected \"step N\" or \"quit\"", line);
-    nlohmann::json ms = nlohmann::json::array();
-    for (int64_t i = 0; i < n; ++i) ms.push_back(bench.run_one() * 1e3);
-    io.print(dump_json({{"ms", ms}}, -1) + "\n");
-    io.flush();
-  }
-  return kExitOk;
-}
-
 int run_bench(std::span<const std::string> args, Io& io) {
   BenchRequest r;
   {
@@ -79,7 +60,9 @@ int run_bench(std::span<const std::string> args, Io& io) {
   o.parse_args(args);
   set_threads(static_cast<int>(r.threads));
   StepBench bench(r.model, r.batch_size, r.seed, r.traversal);
-  if (r.lines) return answer_lines(r, bench, io);
+  if (r.lines)
+    return answer_steps(
+        about(r, bench), [&] { return bench.run_one(); }, io);
   StepFigures f = measure_steps(bench, r.steps, 3);
   const double ms = median(f.milliseconds);
   if (r.json) {

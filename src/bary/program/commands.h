@@ -9,7 +9,12 @@ namespace bary {
 
 const std::vector<Command>& all_commands();
 
-// bary bench step: a training step as a share of this machine's limits.
+// bary bench: this machine's limits, and what bary reaches of them.
+Command bench_machine_command();
+Command bench_attention_command();
+Command bench_decode_command();
 Command bench_step_command();
+// bary bench tokenizer: learning merges, coding and decoding on one thread.
+Command bench_tokenizer_command();
 
 }  // namespace bary

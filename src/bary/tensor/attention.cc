@@ -134,29 +134,23 @@ void forward_heads(const Layout& l, const AttentionOptions& o, const Tensor& qkv
   }
 }
 
-void backward_heads(const Layout& l, const AttentionOptions& o, const Kept& kept, const Tensor& y, const Tensor& dqkv,
+// Adds to d, laid out as qkv.
+void backward_heads(const Layout& l, const AttentionOptions& o, const Kept& kept, const Tensor& y, GradientSlot dqkv,
                     int64_t b, int64_t g) {
   const Tensor& qkv = kept.qkv;
   const float *base = qkv.row(b * l.T), *k = base + (l.H + g) * l.D, *v = base + (l.H + l.G + g) * l.D;
-  Buffer value_panels(kernel::key_panel_size(l.T, l.D)), key_panels, scratch(kernel::attention_backward_scratch());
-  kernel::pack_keys(v, qkv.stride(), l.T, l.D, value_panels.data());
-  if (!kept.pattern.defined()) {
-    key_panels = Buffer(kernel::key_panel_size(l.T, l.D));
-    kernel::pack_keys(k, qkv.stride(), l.T, l.D, key_panels.data());
-  }
+  Buffer scratch(kernel::attention_backward_scratch(l.D));
   for (int64_t h = g * (l.H / l.G); h < (g + 1) * (l.H / l.G); ++h) {
     kernel::AttentionInputs in{base + h * l.D,
                                k,
                                v,
                                qkv.stride(),
                                qkv.stride(),
-                               key_panels.data(),
-                               value_panels.data(),
                                y.row(b * l.T) + h * l.D,
                                y.cotangent() + b * l.T * y.stride() + h * l.D,
                                y.stride()};
-    float* d = dqkv.row(b * l.T);
-    kernel::AttentionGradient grad{d + h * l.D, d + (l.H + g) * l.D, d + (l.H + l.G + g) * l.D, dqkv.stride()};
+    float* d = dqkv.data + b * l.T * dqkv.stride;
+    kernel::AttentionGradient grad{d + h * l.D, d + (l.H + g) * l.D, d + (l.H + l.G + g) * l.D, dqkv.stride};
     kernel::attention_backward(head_of(l, o, b, h, 0), in, kept.at(l, b, h), grad, scratch.data());
   }
 }
@@ -220,21 +214,21 @@ Tensor attention(const Tensor& qkv, const AttentionOptions& o) {
   record(
       y,
       [=] {
-        auto slot = qkv.grad();
-        Tensor d = Tensor::zeros(qkv.shape());
+        // In place where nothing is there yet: rotation turns back what this op contributes, nothing else.
+        const auto slot = qkv.grad();
+        const Tensor own = slot.accumulate ? Tensor::zeros(qkv.shape()) : Tensor();
+        const GradientSlot d =
+            slot.accumulate ? GradientSlot{own.data(), own.stride(), true} : slot.cleared(qkv.rows());
         parallel_for(l.B * l.G, 1, [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) backward_heads(l, o, *kept, y, d, i / l.G, i % l.G);
         });
         if (o.rotary) {
           for (int64_t b = 0; b < l.B; ++b)
-            kernel::rotate_rows(l.T, l.H + l.G, l.D, d.row(b * l.T), d.stride(), o.rotary->cosines.data(),
+            kernel::rotate_rows(l.T, l.H + l.G, l.D, d.data + b * l.T * d.stride, d.stride, o.rotary->cosines.data(),
                                 o.rotary->sines.data(), -1);
         }
-        if (slot.accumulate) {
-          kernel::add_rows(d.rows(), d.channels(), d.data(), d.stride(), slot.data, slot.stride);
-        } else {
-          std::copy_n(d.data(), d.rows() * d.stride(), slot.data);
-        }
+        if (slot.accumulate)
+          kernel::add_rows(own.rows(), own.channels(), own.data(), own.stride(), slot.data, slot.stride);
       },
       qkv);
   return y;

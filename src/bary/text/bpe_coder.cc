@@ -38,11 +38,12 @@ class PieceCache {
   };
 
   // About one place for each 32 bytes of text; none for a text too short to repeat itself.
-  explicit PieceCache(size_t text_size)
-      : rows_(text_size < 2048 ? 0 : std::bit_floor(std::clamp<size_t>(text_size / 64, 32, 16384))) {
-    if (!rows_.empty()) shift_ = 64 - std::countr_zero(rows_.size());
+  explicit PieceCache(size_t text_size) : rows_(rows_for(text_size)), shift_(64 - std::countr_zero(rows_.size())) {}
+  static size_t rows_for(size_t text_size) {
+    return text_size < 2048 ? 0 : std::bit_floor(std::clamp<size_t>(text_size / 64, 32, 16384));
   }
-  bool empty() const { return rows_.empty(); }
+  size_t rows() const { return rows_.size(); }
+  bool full() const { return pool_.size() + kLongest > kPool; }
 
   // `end` is where memory that may be read ends.
   static Key key_of(std::string_view piece, const char* end) {
@@ -103,9 +104,29 @@ class PieceCache {
   }
 
   std::vector<Row> rows_;
-  int shift_ = 0;
+  int shift_;
   std::vector<int32_t> pool_;
 };
+
+IdlePieceCaches::IdlePieceCaches() = default;
+IdlePieceCaches::~IdlePieceCaches() = default;
+
+std::unique_ptr<PieceCache> IdlePieceCaches::take(size_t text_size) {
+  std::unique_ptr<PieceCache> cache;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!idle_.empty()) cache = std::move(idle_.back()), idle_.pop_back();
+  }
+  const size_t rows = PieceCache::rows_for(text_size);
+  if (rows > (cache ? cache->rows() : 0)) cache = std::make_unique<PieceCache>(text_size);
+  return cache;
+}
+
+void IdlePieceCaches::give(std::unique_ptr<PieceCache> cache) {
+  if (cache->full()) return;
+  const std::lock_guard lock(mutex_);
+  idle_.push_back(std::move(cache));
+}
 
 BpeCoder::BpeCoder(const TokenStore& tokens, const std::array<int32_t, 256>& byte_ids, std::span<const BpeMerge> merges,
                    bool whole_first)
@@ -148,12 +169,13 @@ void BpeCoder::encode(const TokenStore& tokens, Pattern pattern, std::string_vie
     for (char c : text) sink.put(byte_ids_[static_cast<uint8_t>(c)]);
     return;
   }
-  PieceCache cache(text.size());
-  if (cache.empty()) {
+  std::unique_ptr<PieceCache> cache = caches_.take(text.size());
+  if (cache == nullptr) {
     PieceScanner pieces(pattern, text);
     for (std::string_view piece; pieces.next(piece);) encode_piece(tokens, piece, sink);
   } else {
-    encode_cached(tokens, pattern, text, cache, sink);
+    encode_cached(tokens, pattern, text, *cache, sink);
+    caches_.give(std::move(cache));
   }
 }
 

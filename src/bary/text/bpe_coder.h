@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -72,7 +74,21 @@ struct BpeMergeStep {
 
 class PieceCache;
 
-// Immutable after construction, and so safe to use from several threads.
+// What earlier texts left for the next: one cache for each thread that encodes at once, two megabytes at most each.
+// What a cache holds decides about time only, never about ids.
+class IdlePieceCaches {
+ public:
+  IdlePieceCaches();
+  ~IdlePieceCaches();
+  std::unique_ptr<PieceCache> take(size_t text_size);  // null for a text too short to repeat itself, where none is idle
+  void give(std::unique_ptr<PieceCache> cache);
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<PieceCache>> idle_;
+};
+
+// Immutable after construction, the caches of pieces aside, and safe to use from several threads.
 class BpeCoder {
  public:
   // byte_ids[b] is the id of the single byte b. Merges in order of rank; of equal pairs the first counts.
@@ -113,6 +129,7 @@ class BpeCoder {
   TokenIndex whole_;  // the tokens that a piece of their bytes becomes
   std::vector<int32_t> length_;
   bool whole_first_;
+  mutable IdlePieceCaches caches_;
   bool in_order_ = true;  // every merge ranks after those that make its parts
 };
 
