@@ -9,7 +9,7 @@ FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 SOURCES = $(shell git ls-files -co --exclude-standard '*.cc' '*.h')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build test format format-check clang sanitize threads bench clean
+.PHONY: help setup demo build test format format-check clang sanitize threads neon bench clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -53,9 +53,12 @@ threads: ## all but the slow and the same-bits tests under ThreadSanitizer
 	@$(FIXED_LAYOUT) $(MAKE) --no-print-directory build PRESET=tsan
 	@$(FIXED_LAYOUT) ctest --preset tsan -j $(JOBS)
 
+neon: ## kernels for 64-bit ARM, their tests under emulation (installs a cross compiler and qemu)
+	@tools/neon/run.sh
+
 bench: build/release/build.ninja ## measure this machine and bary on it
 	@cmake --build build/release --target bary_command
-	@build/release/bin/bary bench step
+	@for part in machine step attention decode tokenizer; do echo "== $$part"; build/release/bin/bary bench $$part || exit; done
 
 clean: ## remove build folders (the Python environment too)
 	@rm -rf build

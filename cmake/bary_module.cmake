@@ -37,6 +37,10 @@ function(bary_module name)
     # Unrolled tiles take minutes a file under UBSan; AddressSanitizer watches their memory, the tests their numbers.
     target_compile_options(${lib} PRIVATE -fno-sanitize=undefined)
   endif()
+  if(name STREQUAL "kernel" AND CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Highway's NEON functions are compiled with the AES extension; g++ does not inline them into code without it.
+    target_compile_options(${lib} PRIVATE -march=armv8-a+crypto)
+  endif()
   foreach(dep ${M_DEPS})
     if(TARGET bary_${dep})
       target_link_libraries(${lib} PUBLIC bary_${dep})

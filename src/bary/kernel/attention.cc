@@ -58,16 +58,20 @@ HWY_INLINE void soften_row(const RowMask& m, int64_t block, int64_t from, int64_
   clear_between(s, end - block, ceil16(to) - block);
 }
 
-// out (R, D) = rescale out + s v over keys [from, to) of the block; the last block of a row also divides by its sum
+enum class Start { zero, rescale, resume };
+
+// out (R, D) += s v over some keys: from zero, from what earlier blocks left, rescaled, or from earlier keys of this
+// block; the last keys of a row also divide by its sum
 template <int R, int NV>
 HWY_INLINE void mix_values(int64_t D, int64_t column, const float* s, int64_t keys, const float* v, int64_t ldv,
-                           float* out, int64_t ldo, bool first, const RowState* state, bool last_block) {
+                           float* out, int64_t ldo, Start start, const RowState* state, bool last_keys) {
   Tile<R, NV> t = zero_tile<R, NV>();
   int64_t left = D - column;
-  if (!first) {
+  if (start != Start::zero) {
     BARY_UNROLL for (int r = 0; r < R; ++r) {
       BARY_UNROLL for (int j = 0; j < NV; ++j) {
-        t.v[r][j] = load_n(out + r * ldo + column + 16 * j, left - 16 * j) * set1(state[r].rescale);
+        V16 held = load_n(out + r * ldo + column + 16 * j, left - 16 * j);
+        t.v[r][j] = start == Start::rescale ? held * set1(state[r].rescale) : held;
       }
     }
   }
@@ -78,69 +82,83 @@ HWY_INLINE void mix_values(int64_t D, int64_t column, const float* s, int64_t ke
     multiply<R, NV, true>(t, keys, s, kScoreStride, 1, v + column, ldv, last);
   }
   BARY_UNROLL for (int r = 0; r < R; ++r) {
-    V16 inverse = set1(last_block ? 1.0f / state[r].sum : 1.0f);
+    V16 inverse = set1(last_keys ? 1.0f / state[r].sum : 1.0f);
     BARY_UNROLL for (int j = 0; j < NV; ++j) {
       V16 y = t.v[r][j];
       // + 0: a sum flushed to -0 must not depend on how many zero weights were added after it
-      if (last_block) y = fma(y, inverse, zero());
+      if (last_keys) y = fma(y, inverse, zero());
       store_n(y, out + r * ldo + column + 16 * j, left - 16 * j);
     }
   }
 }
 
 template <int R>
-HWY_NOINLINE void forward_tile(const AttentionHead& h, int64_t t, const float* q, int64_t ldq, const float* panels,
-                               const float* v, int64_t ldv, float* out, int64_t ldo, const AttentionKept& kept) {
-  HWY_ALIGN float s[R * kScoreStride];
-  RowState state[R];
-  RowMask mask[R];
-  for (int r = 0; r < R; ++r) {
-    state[r] = {-HUGE_VALF, 0, 1};
-    mask[r] = row_mask(h, t + r);
+HWY_NOINLINE void mix_tile(int64_t D, const float* s, int64_t keys, const float* v, int64_t ldv, float* out,
+                           int64_t ldo, Start start, const RowState* state, bool last_keys) {
+  for (int64_t c = 0; c < D; c += kPanel) {
+    with_constant<kVectors>((std::min<int64_t>(kPanel, D - c) + 15) / 16, [&](auto nv) HWY_ATTR {
+      mix_values<R, decltype(nv)::value>(D, c, s, keys, v, ldv, out, ldo, start, state, last_keys);
+    });
   }
-  KeyRange keys = tile_keys(h, t, R);
-  bool first = true;
-  for (int64_t block = keys.low / kKeyBlock * kKeyBlock; block < keys.high; block += kKeyBlock) {
-    int64_t from = std::max(block, keys.low / kPanel * kPanel), to = std::min(block + kKeyBlock, keys.high);
-    score_tile<R>(h.D, q + t * ldq, ldq, {panels, 0}, block, from, to, s);
-    for (int r = 0; r < R; ++r) {
-      float* row = s + r * kScoreStride;
-      soften_row(mask[r], block, from, to, row, state[r]);
-      if (kept.pattern) {
-        float* p = kept.pattern + (t + r) * pattern_stride(h.S);
-        V16 inverse = set1(1.0f / state[r].sum);
-        clear_between(p, 0, from);
-        for (int64_t j = from; j < ceil16(to); j += 16) store(load(row + j - block) * inverse, p + j);
-        clear_between(p, ceil16(to), std::min(ceil16(to) + 16, pattern_stride(h.S)));
+}
+
+// p of one row over a block of keys, for the backward pass of short texts
+HWY_INLINE void keep_pattern(const KeyRange& keys, int64_t block, const float* row, float inverse, int64_t stride,
+                             float* p) {
+  V16 scale = set1(inverse);
+  clear_between(p, 0, keys.low);
+  for (int64_t j = keys.low; j < ceil16(keys.high); j += 16) store(load(row + j - block) * scale, p + j);
+  clear_between(p, ceil16(keys.high), std::min(ceil16(keys.high) + 16, stride));
+}
+
+// Queries [t0, t1), at most kBand
+HWY_NOINLINE void forward_band(const AttentionHead& h, int64_t t0, int64_t t1, const float* q, int64_t ldq,
+                               const float* panels, const float* v, int64_t ldv, float* out, int64_t ldo,
+                               const AttentionKept& kept) {
+  HWY_ALIGN float s[kBand * kScoreStride];
+  RowState state[kBand];
+  for (int64_t t = t0; t < t1; ++t) state[t - t0] = {-HUGE_VALF, 0, 1};
+  const KeyRange all = tile_keys(h, t0, t1 - t0);
+  for (int64_t block = all.low / kKeyBlock * kKeyBlock; block < all.high; block += kKeyBlock) {
+    score_band(h, q, ldq, {panels, 0}, block, t0, t1, s);
+    each_tile(t0, t1, [&](auto count, int64_t tile) HWY_ATTR {
+      constexpr int R = decltype(count)::value;
+      const KeyRange keys = tile_part(h, tile, R, block);
+      if (keys.low >= keys.high) return;
+      for (int64_t t = tile; t < tile + R; ++t) {
+        float* row = s + (t - t0) * kScoreStride;
+        const RowMask mask = row_mask(h, t);
+        soften_row(mask, block, keys.low, keys.high, row, state[t - t0]);
+        if (kept.pattern) {
+          const int64_t stride = pattern_stride(h.S);
+          keep_pattern(keys, block, row, 1.0f / state[t - t0].sum, stride, kept.pattern + t * stride);
+        }
+        if (h.dropout.p > 0) {
+          uint32_t key = dropout_row_key(h.dropout, h.sequence, h.head, static_cast<uint64_t>(mask.position));
+          float* seen = row + keys.low - block;
+          dropout_row(seen, seen, keys.high - keys.low, key, static_cast<uint32_t>(keys.low), h.dropout.p);
+        }
       }
-      if (h.dropout.p > 0) {
-        uint32_t key = dropout_row_key(h.dropout, h.sequence, h.head, static_cast<uint64_t>(mask[r].position));
-        dropout_row(row + from - block, row + from - block, to - from, key, static_cast<uint32_t>(from), h.dropout.p);
-      }
-    }
-    bool last_block = block + kKeyBlock >= keys.high;
-    for (int64_t c = 0; c < h.D; c += kPanel) {
-      with_constant<kVectors>((std::min<int64_t>(kPanel, h.D - c) + 15) / 16, [&](auto nv) HWY_ATTR {
-        mix_values<R, decltype(nv)::value>(h.D, c, s + from - block, to - from, v + from * ldv, ldv, out + t * ldo, ldo,
-                                           first, state, last_block);
-      });
-    }
-    first = false;
+    });
+    each_part(h, block, t0, t1, [&](auto count, int64_t t, const KeyRange& part) HWY_ATTR {
+      constexpr int R = decltype(count)::value;
+      const KeyRange keys = tile_keys(h, t, R), here = tile_part(h, t, R, block);
+      const bool first = block <= keys.low;
+      const Start start = part.low > here.low ? Start::resume : first ? Start::zero : Start::rescale;
+      mix_tile<R>(h.D, s + (t - t0) * kScoreStride + part.low - block, part.high - part.low, v + part.low * ldv, ldv,
+                  out + t * ldo, ldo, start, state + (t - t0), part.high == keys.high);
+    });
   }
-  for (int r = 0; r < R && kept.row_max; ++r) {
-    kept.row_max[t + r] = state[r].max;
-    kept.row_inverse[t + r] = 1.0f / state[r].sum;
+  for (int64_t t = t0; t < t1 && kept.row_max; ++t) {
+    kept.row_max[t] = state[t - t0].max;
+    kept.row_inverse[t] = 1.0f / state[t - t0].sum;
   }
 }
 
 void Forward(const AttentionHead& h, const float* q, int64_t ldq, const float* panels, const float* v, int64_t ldv,
              float* out, int64_t ldo, const AttentionKept& kept) {
-  int64_t t = 0;
-  for (; t + kRows <= h.T; t += kRows) forward_tile<kRows>(h, t, q, ldq, panels, v, ldv, out, ldo, kept);
-  if (t == h.T) return;
-  with_constant<kRows - 1>(h.T - t, [&](auto count) HWY_ATTR {
-    forward_tile<decltype(count)::value>(h, t, q, ldq, panels, v, ldv, out, ldo, kept);
-  });
+  for (int64_t t = 0; t < h.T; t += kBand)
+    forward_band(h, t, std::min(t + kBand, h.T), q, ldq, panels, v, ldv, out, ldo, kept);
 }
 
 }  // namespace HWY_NAMESPACE

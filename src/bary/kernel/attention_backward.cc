@@ -19,97 +19,88 @@ HWY_BEFORE_NAMESPACE();
 namespace bary::kernel {
 namespace HWY_NAMESPACE {
 
-// p of rows t .. t+R-1 over the keys of one block, from the row statistics
-template <int R>
-HWY_INLINE void pattern_tile(const AttentionHead& h, int64_t t, const float* q, int64_t ldq, KeyPanels panels,
-                             const AttentionKept& kept, int64_t block, float* p, int64_t ldp) {
-  HWY_ALIGN float s[R * kScoreStride];
-  int64_t from = block, to = std::min(block + kKeyBlock, h.S);
-  KeyRange keys = tile_keys(h, t, R);
-  from = std::max(from, keys.low / kPanel * kPanel);
-  to = std::min(to, keys.high);
-  int64_t end = std::min(ceil16(std::min(block + kKeyBlock, h.S)) + 16, block + kScoreStride);
-  if (from < to) score_tile<R>(h.D, q + t * ldq, ldq, panels, block, from, to, s);
-  for (int r = 0; r < R; ++r) {
-    RowMask m = row_mask(h, t + r);
-    V16 base = set1(kept.row_max[t + r]), inverse = set1(kept.row_inverse[t + r]);
-    float* row = p + r * ldp - block;
-    int64_t j = block;
-    for (; j < std::min(from, end); j += 16) store(zero(), row + j);
-    for (; j < to; j += 16) {
-      bool seen = j < m.high && j + 16 > m.low;
-      V16 x = seen ? exp(masked_score(load(s + r * kScoreStride + j - block), m, j) - base) * inverse : zero();
-      store(x, row + j);
-    }
-    for (; j < end; j += 16) store(zero(), row + j);
-  }
+// Where a row of p or ds over one block ends: zeros up to there, for whole vectors past the last key
+HWY_INLINE int64_t row_end(const AttentionHead& h, int64_t block) {
+  return std::min(ceil16(std::min(block + kKeyBlock, h.S)) + 16, block + kScoreStride);
 }
 
-// ds of rows t .. t+R-1 over one block into ds (row stride kScoreStride), then dq += ds k
+// Scores of query t over the keys of its tile become p, by the row's statistics; zeros around them
+HWY_INLINE void pattern_row(const AttentionHead& h, int64_t t, const AttentionKept& kept, const KeyRange& keys,
+                            int64_t block, float* p) {
+  const RowMask m = row_mask(h, t);
+  const int64_t end = row_end(h, block);
+  V16 base = set1(kept.row_max[t]), inverse = set1(kept.row_inverse[t]);
+  float* row = p - block;
+  int64_t j = block;
+  for (; j < std::min(keys.low, end); j += 16) store(zero(), row + j);
+  for (; j < keys.high; j += 16) {
+    bool seen = j < m.high && j + 16 > m.low;
+    V16 x = seen ? exp(masked_score(load(row + j), m, j) - base) * inverse : zero();
+    store(x, row + j);
+  }
+  for (; j < end; j += 16) store(zero(), row + j);
+}
+
+// g_t . v_j over the keys of its tile become ds, zeros around them
+HWY_INLINE void gradient_row(const AttentionHead& h, int64_t t, const KeyRange& keys, int64_t block, const float* p,
+                             float delta, float* row) {
+  const int64_t from = keys.low - block, to = keys.high - block, end = row_end(h, block) - block;
+  if (from >= to) return clear_between(row, 0, end);
+  if (h.dropout.p > 0) {
+    uint32_t key = dropout_row_key(h.dropout, h.sequence, h.head, static_cast<uint64_t>(h.first + t));
+    dropout_row(row + from, row + from, to - from, key, static_cast<uint32_t>(keys.low), h.dropout.p);
+  }
+  clear_between(row, 0, from);
+  V16 d = set1(delta), scale = set1(h.scale);
+  for (int64_t j = from; j < ceil16(to); j += 16) store(load(p + j) * (load(row + j) - d) * scale, row + j);
+  clear_between(row, ceil16(to), end);
+}
+
+// dq of rows t .. t+R-1 += ds k over some keys
 template <int R>
-HWY_NOINLINE void gradient_tile(const AttentionHead& h, const AttentionInputs& in, int64_t t, int64_t block,
-                                const float* value_panels, const float* p, int64_t ldp, const float* delta, float* ds,
-                                const AttentionGradient& grad) {
-  KeyRange keys = tile_keys(h, t, R);
-  int64_t from = std::max(block, keys.low / kPanel * kPanel), to = std::min(block + kKeyBlock, keys.high);
-  int64_t end = std::min(ceil16(std::min(block + kKeyBlock, h.S)) + 16, block + kScoreStride) - block;
-  if (from >= to) {
-    for (int r = 0; r < R; ++r) clear_between(ds + r * kScoreStride, 0, end);
-    return;
-  }
-  score_tile<R>(h.D, in.dout + t * in.ldo, in.ldo, {value_panels, block}, block, from, to, ds);
-  for (int r = 0; r < R; ++r) {
-    float* row = ds + r * kScoreStride;
-    if (h.dropout.p > 0) {
-      uint32_t key = dropout_row_key(h.dropout, h.sequence, h.head, static_cast<uint64_t>(h.first + t + r));
-      dropout_row(row + from - block, row + from - block, to - from, key, static_cast<uint32_t>(from), h.dropout.p);
-    }
-    clear_between(row, 0, from - block);
-    V16 d = set1(delta[r]), scale = set1(h.scale);
-    for (int64_t j = from - block; j < ceil16(to) - block; j += 16) {
-      store(load(p + r * ldp + j) * (load(row + j) - d) * scale, row + j);
-    }
-    clear_between(row, ceil16(to) - block, end);
-  }
-  for (int64_t c = 0; c < h.D; c += kPanel) {
-    int64_t left = h.D - c;
+HWY_NOINLINE void query_tile(const AttentionInputs& in, int64_t D, const KeyRange& keys, const float* ds, float* dq,
+                             int64_t ld) {
+  for (int64_t c = 0; c < D; c += kPanel) {
+    int64_t left = D - c;
     with_constant<kVectors>((std::min<int64_t>(kPanel, left) + 15) / 16, [&](auto nv) HWY_ATTR {
       constexpr int NV = decltype(nv)::value;
-      float* dq = grad.dq + t * grad.ld + c;
+      float* to = dq + c;
       Tile<R, NV> tile;
-      for (int r = 0; r < R; ++r)
-        for (int j = 0; j < NV; ++j) tile.v[r][j] = load_n(dq + r * grad.ld + 16 * j, left - 16 * j);
-      int64_t last = std::min<int64_t>(left - 16 * (NV - 1), 16);
-      const float* k = in.k + from * in.ldk + c;
-      if (last == 16) {
-        multiply(tile, to - from, ds + from - block, kScoreStride, 1, k, in.ldk);
-      } else {
-        multiply<R, NV, true>(tile, to - from, ds + from - block, kScoreStride, 1, k, in.ldk, last);
+      BARY_UNROLL for (int r = 0; r < R; ++r) {
+        BARY_UNROLL for (int j = 0; j < NV; ++j) tile.v[r][j] = load_n(to + r * ld + 16 * j, left - 16 * j);
       }
-      for (int r = 0; r < R; ++r)
-        for (int j = 0; j < NV; ++j) store_n(tile.v[r][j], dq + r * grad.ld + 16 * j, left - 16 * j);
+      int64_t last = std::min<int64_t>(left - 16 * (NV - 1), 16);
+      const float* k = in.k + keys.low * in.ldk + c;
+      if (last == 16) {
+        multiply(tile, keys.high - keys.low, ds, kScoreStride, 1, k, in.ldk);
+      } else {
+        multiply<R, NV, true>(tile, keys.high - keys.low, ds, kScoreStride, 1, k, in.ldk, last);
+      }
+      BARY_UNROLL for (int r = 0; r < R; ++r) {
+        BARY_UNROLL for (int j = 0; j < NV; ++j) store_n(tile.v[r][j], to + r * ld + 16 * j, left - 16 * j);
+      }
     });
   }
 }
 
-template <class F>
-HWY_INLINE void each_tile(int64_t begin, int64_t end, const F& f) {
-  int64_t t = begin;
-  for (; t + kRows <= end; t += kRows) f(Int<kRows>(), t);
-  if (t < end) with_constant<kRows - 1>(end - t, [&](auto count) HWY_ATTR { f(count, t); });
-}
-
 void Pattern(const AttentionHead& h, const float* q, int64_t ldq, const float* panels, const AttentionKept& kept,
              float* pattern, int64_t ld) {
-  HWY_ALIGN float p[kRows * kScoreStride];
-  each_tile(0, h.T, [&](auto count, int64_t t) HWY_ATTR {
-    constexpr int R = decltype(count)::value;
+  HWY_ALIGN float p[kBand * kScoreStride];
+  for (int64_t t0 = 0; t0 < h.T; t0 += kBand) {
+    const int64_t t1 = std::min(t0 + kBand, h.T);
     for (int64_t block = 0; block < h.S; block += kKeyBlock) {
-      pattern_tile<R>(h, t, q, ldq, {panels, 0}, kept, block, p, kScoreStride);
-      int64_t n = std::min(kKeyBlock, h.S - block);
-      for (int r = 0; r < R; ++r) std::memcpy(pattern + (t + r) * ld + block, p + r * kScoreStride, n * sizeof(float));
+      score_band(h, q, ldq, {panels, 0}, block, t0, t1, p);
+      const int64_t n = std::min(kKeyBlock, h.S - block);
+      each_tile(t0, t1, [&](auto count, int64_t tile) HWY_ATTR {
+        const KeyRange keys = tile_part(h, tile, decltype(count)::value, block);
+        for (int64_t t = tile; t < tile + decltype(count)::value; ++t) {
+          float* row = p + (t - t0) * kScoreStride;
+          pattern_row(h, t, kept, keys, block, row);
+          std::memcpy(pattern + t * ld + block, row, static_cast<size_t>(n) * sizeof(float));
+        }
+      });
     }
-  });
+  }
 }
 
 struct Scratch {  // of Backward
@@ -130,24 +121,41 @@ HWY_INLINE void output_products(const AttentionHead& h, const AttentionInputs& i
   }
 }
 
+// ds of queries [t0, t1), at most kBand, over one block of keys, and dq += ds k. p and ds begin at row t0.
+HWY_NOINLINE void backward_band(const AttentionHead& h, const AttentionInputs& in, const AttentionKept& kept,
+                                const AttentionGradient& g, const float* key_space, int64_t t0, int64_t t1,
+                                int64_t block, float* p, int64_t ldp, const float* delta, float* ds) {
+  if (!kept.pattern) score_band(h, in.q, in.ldq, {key_space, block}, block, t0, t1, p);
+  score_band(h, in.dout, in.ldo, {key_space + kKeyBlock * h.D, block}, block, t0, t1, ds);
+  each_tile(t0, t1, [&](auto count, int64_t tile) HWY_ATTR {
+    const KeyRange keys = tile_part(h, tile, decltype(count)::value, block);
+    for (int64_t t = tile; t < tile + decltype(count)::value; ++t) {
+      float* row = p + (t - t0) * ldp;
+      if (!kept.pattern) pattern_row(h, t, kept, keys, block, row);
+      gradient_row(h, t, keys, block, row, delta[t - t0], ds + (t - t0) * kScoreStride);
+    }
+  });
+  each_part(h, block, t0, t1, [&](auto count, int64_t t, const KeyRange& part) HWY_ATTR {
+    query_tile<decltype(count)::value>(in, h.D, part, ds + (t - t0) * kScoreStride + part.low - block, g.dq + t * g.ld,
+                                       g.ld);
+  });
+}
+
 // What queries [t0, t1) and one block of keys contribute.
 HWY_INLINE void backward_block(const AttentionHead& h, const AttentionInputs& in, const AttentionKept& kept,
                                const AttentionGradient& g, const Scratch& x, int64_t t0, int64_t t1, int64_t block) {
   const KeyRange keys = tile_keys(h, t0, t1 - t0);
-  const float* p = x.recomputed;
+  float* p = x.recomputed;
   int64_t ldp = kScoreStride;
   if (kept.pattern) {
     p = kept.pattern + t0 * pattern_stride(h.S) + block;
     ldp = pattern_stride(h.S);
   }
   output_products(h, in, t0, t1, x.delta);
-  each_tile(t0, t1, [&](auto count, int64_t t) HWY_ATTR {
-    constexpr int R = decltype(count)::value;
-    float* mine = x.recomputed + (t - t0) * kScoreStride;
-    if (!kept.pattern) pattern_tile<R>(h, t, in.q, in.ldq, {x.keys, block}, kept, block, mine, kScoreStride);
-    gradient_tile<R>(h, in, t, block, x.keys + kKeyBlock * h.D, p + (t - t0) * ldp, ldp, x.delta + t - t0,
-                     x.ds + (t - t0) * kScoreStride, g);
-  });
+  for (int64_t t = t0; t < t1; t += kBand) {
+    backward_band(h, in, kept, g, x.keys, t, std::min(t + kBand, t1), block, p + (t - t0) * ldp, ldp, x.delta + t - t0,
+                  x.ds + (t - t0) * kScoreStride);
+  }
   const int64_t rows = t1 - t0, n = std::min(block + kKeyBlock, keys.high) - block;
   if (h.dropout.p > 0) {
     for (int64_t t = t0; t < t1; ++t) {

@@ -80,6 +80,50 @@ struct KeyRange {
   int64_t low, high;
 };
 HWY_INLINE KeyRange tile_keys(const AttentionHead& h, int64_t t, int64_t r) { return {h.low(t), h.high(t + r - 1)}; }
+// and those of one block, from the beginning of a panel; empty if low >= high
+HWY_INLINE KeyRange tile_part(const AttentionHead& h, int64_t t, int64_t r, int64_t block) {
+  const KeyRange keys = tile_keys(h, t, r);
+  return {std::max(block, keys.low / kPanel * kPanel), std::min(block + kKeyBlock, keys.high)};
+}
+
+// Queries of a band share keys and values that lie in the first-level cache; a tile alone would fetch all of them from
+// the second for every six rows.
+constexpr int64_t kBand = 8 * kRows;
+
+template <class F>
+HWY_INLINE void each_tile(int64_t begin, int64_t end, const F& f) {
+  int64_t t = begin;
+  for (; t + kRows <= end; t += kRows) f(Int<kRows>(), t);
+  if (t < end) with_constant<kRows - 1>(end - t, [&](auto count) HWY_ATTR { f(count, t); });
+}
+
+// Scores of rows [t0, t1) with the keys of a block, panel by panel; row t0 is the first of s.
+HWY_INLINE void score_band(const AttentionHead& h, const float* a, int64_t lda, KeyPanels panels, int64_t block,
+                           int64_t t0, int64_t t1, float* s) {
+  const KeyRange all = tile_part(h, t0, t1 - t0, block);
+  for (int64_t p = all.low; p < all.high; p += kPanel) {
+    each_tile(t0, t1, [&](auto count, int64_t t) HWY_ATTR {
+      constexpr int R = decltype(count)::value;
+      const KeyRange keys = tile_part(h, t, R, block);
+      if (p < keys.low || p >= keys.high) return;
+      score_tile<R>(h.D, a + t * lda, lda, panels, block, p, p + 1, s + (t - t0) * kScoreStride);
+    });
+  }
+}
+
+// f(R, t, keys) for the tiles of rows [t0, t1) and parts of a block of keys whose values (or keys, D wide) fit the
+// first-level cache, a part for all tiles before the next.
+template <class F>
+HWY_INLINE void each_part(const AttentionHead& h, int64_t block, int64_t t0, int64_t t1, const F& f) {
+  const int64_t step = std::clamp<int64_t>(8192 / h.D / 16 * 16, 16, kKeyBlock);
+  for (int64_t part = block; part < block + kKeyBlock; part += step) {
+    each_tile(t0, t1, [&](auto count, int64_t t) HWY_ATTR {
+      const KeyRange keys = tile_part(h, t, decltype(count)::value, block);
+      const KeyRange here{std::max(keys.low, part), std::min(keys.high, part + step)};
+      if (here.low < here.high) f(count, t, here);
+    });
+  }
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace bary::kernel

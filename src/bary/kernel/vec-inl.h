@@ -143,8 +143,25 @@ HWY_INLINE V16 operator*(V16 a, V16 b) { BARY_EACH(hn::Mul(a.v[i], b.v[i])); }
 HWY_INLINE V16 operator/(V16 a, V16 b) { BARY_EACH(hn::Div(a.v[i], b.v[i])); }
 HWY_INLINE V16 fma(V16 a, V16 b, V16 c) { BARY_EACH(hn::MulAdd(a.v[i], b.v[i], c.v[i])); }      // a b + c
 HWY_INLINE V16 fnma(V16 a, V16 b, V16 c) { BARY_EACH(hn::NegMulAdd(a.v[i], b.v[i], c.v[i])); }  // c - a b
-HWY_INLINE V16 max(V16 a, V16 b) { BARY_EACH(hn::Max(a.v[i], b.v[i])); }
-HWY_INLINE V16 min(V16 a, V16 b) { BARY_EACH(hn::Min(a.v[i], b.v[i])); }
+// a > b ? a : b, so b where either is NaN: what x86 does; NEON's own would give the NaN.
+template <class V>
+HWY_INLINE V larger(V a, V b) {
+#if HWY_ARCH_X86
+  return hn::Max(a, b);
+#else
+  return hn::IfThenElse(hn::Gt(a, b), a, b);
+#endif
+}
+template <class V>
+HWY_INLINE V smaller(V a, V b) {
+#if HWY_ARCH_X86
+  return hn::Min(a, b);
+#else
+  return hn::IfThenElse(hn::Lt(a, b), a, b);
+#endif
+}
+HWY_INLINE V16 max(V16 a, V16 b) { BARY_EACH(larger(a.v[i], b.v[i])); }
+HWY_INLINE V16 min(V16 a, V16 b) { BARY_EACH(smaller(a.v[i], b.v[i])); }
 HWY_INLINE V16 abs(V16 a) { BARY_EACH(hn::Abs(a.v[i])); }
 HWY_INLINE V16 sqrt(V16 a) { BARY_EACH(hn::Sqrt(a.v[i])); }
 HWY_INLINE V16 round(V16 a) { BARY_EACH(hn::Round(a.v[i])); }
@@ -185,7 +202,7 @@ struct AddLanes {
 struct MaxLanes {
   template <class V>
   HWY_INLINE V operator()(V a, V b) const {
-    return hn::Max(a, b);
+    return larger(a, b);
   }
 };
 HWY_INLINE float sum_lanes(V16 a) { return fold_lanes(a, AddLanes()); }
