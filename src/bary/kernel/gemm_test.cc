@@ -56,7 +56,7 @@ TEST(Gemm, EveryFormOfTheRightOperandGivesTheSameBits) {
     b.set([&](int64_t i, int64_t j) { return w(j, i); });
     const std::string what = ::testing::PrintToString(std::array{m, n, k});
     for (auto [right, ld, form] : {std::tuple{w.data(), w.ld(), Form::transposed}, {b.data(), b.ld(), Form::rows}}) {
-      std::vector<float> c = on_every_isa(what, [&, right = right, ld = ld, form = form] {
+      std::vector<float> c = on_every_isa(what, [&, m = m, n = n, k = k, right = right, ld = ld, form = form] {
         Matrix out(m, n, n + 5);
         gemm(Product{m, n, k, a.data(), a.ld(), out.data(), out.ld()}, Right{right, ld, form});
         EXPECT_TRUE(out.gaps_untouched());
