@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bary/tensor/ops.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "bary/base/parallel.h"
+#include "bary/kernel/gemm.h"
 #include "bary/kernel/loss.h"
 #include "bary/kernel/rows.h"
 #include "bary/tensor/tape.h"
@@ -16,20 +19,29 @@ void check_same(const char* op, const Tensor& a, const Tensor& b) {
              b.shape().str());
 }
 
+// Rows a thread takes at a time, so that a small tensor stays with one.
+int64_t row_grain(const Tensor& x) {
+  return std::max<int64_t>(1, (int64_t{1} << 15) / std::max<int64_t>(x.channels(), 1));
+}
+
 // value(r, c) into y; the pullbacks below add value(r, c) to a slot
 template <class F>
 void write_each(const Tensor& y, F value) {
-  for (int64_t r = 0; r < y.rows(); ++r)
-    for (int64_t c = 0; c < y.channels(); ++c) y.row(r)[c] = value(r, c);
+  parallel_for(y.rows(), row_grain(y), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r)
+      for (int64_t c = 0; c < y.channels(); ++c) y.row(r)[c] = value(r, c);
+  });
 }
 template <class F>
 void give_each(const Tensor& x, F value) {
   auto g = x.grad();
   if (!g) return;
-  for (int64_t r = 0; r < x.rows(); ++r) {
-    float* to = g.data + r * g.stride;
-    for (int64_t c = 0; c < x.channels(); ++c) to[c] = (g.accumulate ? to[c] : 0.0f) + value(r, c);
-  }
+  parallel_for(x.rows(), row_grain(x), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      float* to = g.data + r * g.stride;
+      for (int64_t c = 0; c < x.channels(); ++c) to[c] = (g.accumulate ? to[c] : 0.0f) + value(r, c);
+    }
+  });
 }
 auto values(const Tensor& t) {
   return [p = t.data(), s = t.stride()](int64_t r, int64_t c) { return p[r * s + c]; };
@@ -102,52 +114,60 @@ Tensor activation(const Tensor& x, Activation act) {
 }
 
 namespace {
-// C_b (M,N) += sum over k of a(b,m,k) b(b,k,n), in increasing k, by fused multiply-add: the kernels' chain, written
-// plainly
-struct Batched {
-  int64_t batch, m, n, k;
+
+struct Matrices {  // one a batch entry, `rows` rows apart by stride
+  const float* data;
+  int64_t rows, stride;
+  const float* of(int64_t i) const { return data + i * rows * stride; }
 };
-template <class A, class B, class C>
-void multiply_each(Batched s, A a, B b, C c) {
-  for (int64_t i = 0; i < s.batch; ++i)
-    for (int64_t m = 0; m < s.m; ++m)
-      for (int64_t n = 0; n < s.n; ++n) {
-        float acc = 0;
-        for (int64_t k = 0; k < s.k; ++k) acc = std::fma(a(i, m, k), b(i, k, n), acc);
-        c(i, m, n, acc);
-      }
+Matrices values_of(const Tensor& x) { return {x.data(), x.dim(1), x.stride()}; }
+Matrices gradient_of(const Tensor& y) { return {y.cotangent(), y.dim(1), y.stride()}; }
+
+// f(i) for each of a batch of products of `size` multiply-adds
+template <class F>
+void each_product(int64_t batch, int64_t size, const F& f) {
+  parallel_for(batch, std::max<int64_t>(1, (int64_t{1} << 16) / std::max<int64_t>(size, 1)), [&](int64_t b, int64_t e) {
+    for (int64_t i = b; i < e; ++i) f(i);
+  });
 }
-auto at(const float* p, int64_t rows, int64_t stride) {
-  return [=](int64_t i, int64_t r, int64_t c) { return p[(i * rows + r) * stride + c]; };
+
+// to_i (M,N) (+)= A_i B_i, or A_i B_i^T
+void multiply_each(int64_t batch, Matrices a, Matrices b, kernel::Form form, int64_t depth, int64_t n,
+                   GradientSlot to) {
+  each_product(batch, a.rows * n * depth, [&](int64_t i) {
+    float* c = to.data + i * a.rows * to.stride;
+    const kernel::Right right{b.of(i), b.stride, form};
+    if (!to.accumulate) return kernel::gemm({a.rows, n, depth, a.of(i), a.stride, c, to.stride}, right);
+    Tensor own(Shape{a.rows, n});
+    kernel::gemm({a.rows, n, depth, a.of(i), a.stride, own.data(), own.stride()}, right);
+    kernel::add_rows(a.rows, n, own.data(), own.stride(), c, to.stride);
+  });
 }
-auto at_transposed(const float* p, int64_t rows, int64_t stride) {
-  return [=](int64_t i, int64_t r, int64_t c) { return p[(i * rows + c) * stride + r]; };
+
+// to_i (M,N) (+)= A_i^T B_i
+void multiply_each_transposed(int64_t batch, Matrices a, Matrices b, int64_t m, int64_t n, GradientSlot to) {
+  each_product(batch, a.rows * m * n, [&](int64_t i) {
+    kernel::RowStart start;
+    start.from_zero = !to.accumulate;
+    start.group = to.accumulate ? a.rows : 0;  // the product is a sum of its own before it is added
+    kernel::gemm_transposed(m, n, a.rows, a.of(i), a.stride, b.of(i), b.stride, to.data + i * m * to.stride, to.stride,
+                            start);
+  });
 }
-auto put(float* p, int64_t rows, int64_t stride, bool accumulate) {
-  return [=](int64_t i, int64_t r, int64_t c, float v) {
-    float& to = p[(i * rows + r) * stride + c];
-    to = accumulate ? to + v : v;
-  };
-}
+
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
   BARY_CHECK(a.shape().rank() == 3 && b.shape().rank() == 3 && a.dim(0) == b.dim(0) && a.dim(2) == b.dim(1),
              "matmul: shapes {} and {}; expected (B,T,S) and (B,S,D)", a.shape().str(), b.shape().str());
-  int64_t B = a.dim(0), T = a.dim(1), S = a.dim(2), D = b.dim(2);
+  const int64_t B = a.dim(0), T = a.dim(1), S = a.dim(2), D = b.dim(2);
   Tensor y(Shape{B, T, D});
-  multiply_each({B, T, D, S}, at(a.data(), T, a.stride()), at(b.data(), S, b.stride()),
-                put(y.data(), T, y.stride(), false));
+  multiply_each(B, values_of(a), values_of(b), kernel::Form::rows, S, D, {y.data(), y.stride(), false});
   record(
       y,
       [=] {
-        auto g = at(y.cotangent(), T, y.stride());
-        if (auto s = a.grad())
-          multiply_each({B, T, S, D}, g, at_transposed(b.data(), S, b.stride()),
-                        put(s.data, T, s.stride, s.accumulate));
-        if (auto s = b.grad())
-          multiply_each({B, S, D, T}, at_transposed(a.data(), T, a.stride()), g,
-                        put(s.data, S, s.stride, s.accumulate));
+        if (auto s = a.grad()) multiply_each(B, gradient_of(y), values_of(b), kernel::Form::transposed, D, S, s);
+        if (auto s = b.grad()) multiply_each_transposed(B, values_of(a), gradient_of(y), S, D, s);
       },
       a, b);
   return y;
@@ -156,19 +176,14 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 Tensor matmul_nt(const Tensor& a, const Tensor& b) {
   BARY_CHECK(a.shape().rank() == 3 && b.shape().rank() == 3 && a.dim(0) == b.dim(0) && a.dim(2) == b.dim(2),
              "matmul_nt: shapes {} and {}; expected (B,T,D) and (B,S,D)", a.shape().str(), b.shape().str());
-  int64_t B = a.dim(0), T = a.dim(1), D = a.dim(2), S = b.dim(1);
+  const int64_t B = a.dim(0), T = a.dim(1), D = a.dim(2), S = b.dim(1);
   Tensor y(Shape{B, T, S});
-  multiply_each({B, T, S, D}, at(a.data(), T, a.stride()), at_transposed(b.data(), S, b.stride()),
-                put(y.data(), T, y.stride(), false));
+  multiply_each(B, values_of(a), values_of(b), kernel::Form::transposed, D, S, {y.data(), y.stride(), false});
   record(
       y,
       [=] {
-        if (auto s = a.grad())
-          multiply_each({B, T, D, S}, at(y.cotangent(), T, y.stride()), at(b.data(), S, b.stride()),
-                        put(s.data, T, s.stride, s.accumulate));
-        if (auto s = b.grad())
-          multiply_each({B, S, D, T}, at_transposed(y.cotangent(), T, y.stride()), at(a.data(), T, a.stride()),
-                        put(s.data, S, s.stride, s.accumulate));
+        if (auto s = a.grad()) multiply_each(B, gradient_of(y), values_of(b), kernel::Form::rows, S, D, s);
+        if (auto s = b.grad()) multiply_each_transposed(B, gradient_of(y), values_of(a), S, D, s);
       },
       a, b);
   return y;
@@ -192,15 +207,19 @@ Tensor masked(const Tensor& x, Mask mask, int64_t window) {
 
 Tensor softmax(const Tensor& x) {
   Tensor y(x.shape());
-  kernel::softmax_rows(x.rows(), x.channels(), x.data(), x.stride(), y.data(), y.stride());
+  parallel_for(x.rows(), row_grain(x), [&](int64_t begin, int64_t end) {
+    kernel::softmax_rows(end - begin, x.channels(), x.row(begin), x.stride(), y.row(begin), y.stride());
+  });
   record(
       y,
       [=] {
         auto g = gradients(y);
         auto v = values(y);
         std::vector<float> dot(static_cast<size_t>(y.rows()), 0.0f);
-        for (int64_t r = 0; r < y.rows(); ++r)
-          for (int64_t c = 0; c < y.channels(); ++c) dot[static_cast<size_t>(r)] += g(r, c) * v(r, c);
+        parallel_for(y.rows(), row_grain(y), [&](int64_t begin, int64_t end) {
+          for (int64_t r = begin; r < end; ++r)
+            for (int64_t c = 0; c < y.channels(); ++c) dot[static_cast<size_t>(r)] += g(r, c) * v(r, c);
+        });
         give_each(x, [&](int64_t r, int64_t c) { return v(r, c) * (g(r, c) - dot[static_cast<size_t>(r)]); });
       },
       x);
