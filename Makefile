@@ -58,7 +58,7 @@ neon: ## kernels for 64-bit ARM, their tests under emulation (installs a cross c
 
 bench: build/release/build.ninja ## measure this machine and bary on it
 	@cmake --build build/release --target bary_command
-	@for part in machine step attention decode tokenizer; do echo "== $$part"; build/release/bin/bary bench $$part || exit; done
+	@for part in machine kernels step attention decode tokenizer; do echo "== $$part"; build/release/bin/bary bench $$part || exit; done
 
 clean: ## remove build folders (the Python environment too)
 	@rm -rf build

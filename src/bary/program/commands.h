@@ -11,6 +11,7 @@ const std::vector<Command>& all_commands();
 
 // bary bench: this machine's limits, and what bary reaches of them.
 Command bench_machine_command();
+Command bench_kernels_command();
 Command bench_attention_command();
 Command bench_decode_command();
 Command bench_step_command();
