@@ -120,10 +120,12 @@ HWY_INLINE Panel panel_at(const Right& b, int64_t n, int64_t k, int64_t p, int64
   return panel;
 }
 
+HWY_INLINE bool needs_c(const Product& g, const Epilogue& e) { return g.c && (e.onto == g.c || e.times == g.c); }
+
 void Gemm(const Product& g, const Right& b, const Epilogue& e) {
   HWY_ALIGN float space[kDepth * kPanel];
-  // Between blocks of k the chains rest in C, unless C holds what is to be added to them.
-  const int64_t block = e.onto && e.onto == g.c ? std::max<int64_t>(g.k, 1) : kDepth;
+  // Between blocks of k the chains rest in C, unless C holds what the epilogue still needs.
+  const int64_t block = needs_c(g, e) ? std::max<int64_t>(g.k, 1) : kDepth;
   for (int64_t p = 0; p < g.n; p += kPanel) {
     const int64_t width = panel_columns(g.n - p);
     for (int64_t k0 = 0; k0 == 0 || k0 < g.k; k0 += block) {
@@ -243,8 +245,8 @@ void pack(const float* w, int64_t k, int64_t n, int64_t ld, float* packed) {
   HWY_DYNAMIC_DISPATCH(Pack)(w, k, n, ld, false, packed);
 }
 void gemm(const Product& product, const Right& b, const Epilogue& epilogue) {
-  BARY_CHECK(b.form == Form::packed || !epilogue.onto || epilogue.onto != product.c,
-             "gemm: C is also what is added to the product; that needs a packed right operand");
+  BARY_CHECK(b.form == Form::packed || !product.c || (epilogue.onto != product.c && epilogue.times != product.c),
+             "gemm: C is also what is added to the product or multiplied with it; that needs a packed right operand");
   HWY_DYNAMIC_DISPATCH(Gemm)(product, b, epilogue);
 }
 void gemm(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* packed, float* c, int64_t ldc,

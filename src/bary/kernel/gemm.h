@@ -19,7 +19,7 @@ enum class Activation {
 // What happens to a product before it is stored: C = act((A B + bias) * times) + onto, absent parts left out.
 struct Epilogue {
   const float* bias = nullptr;   // (N)
-  const float* times = nullptr;  // (M,N), an activation's derivative in a backward pass
+  const float* times = nullptr;  // (M,N), an activation's derivative in a backward pass; may be C itself
   int64_t times_ld = 0;
   const float* onto = nullptr;  // (M,N), the residual; may be C itself
   int64_t onto_ld = 0;
@@ -54,7 +54,7 @@ int64_t packed_size(int64_t n, int64_t k);                                      
 void pack_transposed(const float* w, int64_t n, int64_t k, int64_t ld, float* packed);  // W (N,K): for A W^T
 void pack(const float* w, int64_t k, int64_t n, int64_t ld, float* packed);             // W (K,N): for A W
 
-// A residual that is C itself needs a packed B.
+// A residual or a factor that is C itself needs a packed B.
 void gemm(const Product& product, const Right& b, const Epilogue& epilogue = {});
 void gemm(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* packed, float* c, int64_t ldc,
           const Epilogue& epilogue = {});

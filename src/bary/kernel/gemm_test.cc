@@ -67,6 +67,24 @@ TEST(Gemm, EveryFormOfTheRightOperandGivesTheSameBits) {
   }
 }
 
+TEST(Gemm, AFactorThatIsCItselfOverSeveralBlocksOfK) {
+  const int64_t m = 7, n = 70, k = 1200;
+  Matrix a = random_matrix(m, k, k, 1), w = random_matrix(n, k, k, 2), factor = random_matrix(m, n, n, 3);
+  std::vector<float> want = chains(a, w);
+  for (int64_t i = 0; i < m * n; ++i) want[static_cast<size_t>(i)] *= factor(i / n, i % n);
+  expect_same_bits(
+      on_every_isa("times",
+                   [&] {
+                     Matrix out(m, n, n + 5), packed = packed_of(w);
+                     out.set([&](int64_t r, int64_t c) { return factor(r, c); });
+                     Epilogue e;
+                     e.times = out.data(), e.times_ld = out.ld();
+                     gemm(Product{m, n, k, a.data(), a.ld(), out.data(), out.ld()}, Right{packed.data()}, e);
+                     return out.values();
+                   }),
+      want, "times");
+}
+
 // The epilogue comes once, after the last block of k.
 TEST(Gemm, EpilogueOverSeveralBlocksOfK) {
   const int64_t m = 7, n = 70, k = 1200;

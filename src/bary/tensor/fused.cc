@@ -70,11 +70,11 @@ Tensor mlp(const Tensor& x, const MlpWeights& w, Activation act, const Tensor& o
       y,
       [=] {
         Weight(w.down).backward_weight(y.cotangent(), y.stride(), hidden, w.down_bias);
-        // d hidden = (dy down) act', written over act'
-        GradientSlot dh{derivative.data(), derivative.stride(), false};
+        // d hidden = (dy down) act', written over hidden, which nobody needs any more
+        GradientSlot dh{hidden.data(), hidden.stride(), false};
         Weight(w.down).backward_input(y.cotangent(), y.stride(), hidden.rows(), dh, &derivative);
-        Weight(w.up).backward_weight(derivative.data(), derivative.stride(), x, w.up_bias);
-        if (auto g = x.grad()) Weight(w.up).backward_input(derivative.data(), derivative.stride(), x.rows(), g);
+        Weight(w.up).backward_weight(dh.data, dh.stride, x, w.up_bias);
+        if (auto g = x.grad()) Weight(w.up).backward_input(dh.data, dh.stride, x.rows(), g);
         if (onto.defined()) y.pass_gradient_to(onto);
       },
       x, w.up, w.up_bias, w.down, w.down_bias, onto);

@@ -236,6 +236,29 @@ TEST(Fused, LinearForwardHasTheBitsOfItsDefinition) {
   }
 }
 
+// Wide enough for products in several blocks of the summed dimension, and (100 rows outside a loop of threads) for
+// weights that are packed on their way: nothing that a later product reads may be overwritten on the way.
+TEST(Fused, AWideMlpHasTheBitsOfItsDefinition) {
+  const int64_t C = 300, F = 900;
+  for (int64_t rows : {5, 100}) {
+    auto run = [&](bool fused) {
+      Tensor x = random_tensor({rows, C}, 1).require_grad(), up = random_tensor({F, C}, 2).require_grad();
+      Tensor down = random_tensor({C, F}, 3).require_grad(), b = random_tensor({F}, 4).require_grad();
+      Tape tape;
+      Tensor y = fused ? mlp(x, {up, b, down, {}}, Activation::gelu)
+                       : linear(activation(linear(x, up, b), Activation::gelu), down);
+      tape.backward(sum(y * random_tensor(y.shape(), 5)));
+      Floats out = y.to_vector();
+      for (const Tensor& t : {x, up, down, b}) kernel::append(out, t.grad_vector());
+      return out;
+    };
+    const Floats fused = run(true), plain = run(false);
+    ASSERT_EQ(fused.size(), plain.size());
+    for (size_t i = 0; i < fused.size(); ++i)
+      ASSERT_EQ(fused[i], plain[i]) << "value " << i << " of " << rows << " rows";
+  }
+}
+
 TEST(Fused, EveryInstructionSetGivesTheSameBits) {
   const std::vector<int32_t> ids{1, 5, 0, 3, 3, 2, 6, 6}, targets{5, 0, 3, 3, 2, 6, 6, -1};
   kernel::on_every_isa("a small model", [&] {

@@ -166,6 +166,22 @@ TEST(Gradient, DepthFirstAndLayerByLayerGiveTheSameBits) {
   }
 }
 
+// Wide enough for weights that are packed on their way, and for products in several blocks.
+TEST(Gradient, LargeWeightsGiveTheSameBitsBothWays) {
+  ModelConfig c = small_model();
+  c.n_embd = 272, c.n_head = 4, c.n_layer = 1;
+  for (MlpKind mlp : {MlpKind::gelu, MlpKind::swiglu}) {
+    c.mlp = mlp;
+    Decoder model(c, 3);
+    Batch batch(20);
+    GradientSum deep(model, Traversal::depth_first), wide(model, Traversal::layer_by_layer);
+    const auto r = deep.compute(20, kT, batch.source(), Pass{});
+    const auto w = wide.compute(20, kT, batch.source(), Pass{});
+    EXPECT_EQ(w.loss, r.loss);
+    EXPECT_EQ(0, std::memcmp(deep.values(), wide.values(), static_cast<size_t>(deep.size()) * 4));
+  }
+}
+
 TEST(Gradient, NoSequencesAreRefused) {
   Decoder model(small_model(), 3);
   GradientSum gradient(model);
