@@ -43,21 +43,36 @@ void Pack(const float* w, int64_t k, int64_t n, int64_t ld, bool transposed, flo
   }
 }
 
-// The accumulators of a tile through the epilogue to memory; (row, column) is the tile's place in C.
-template <int MR, int NV>
-HWY_INLINE void finish(const Tile<MR, NV>& t, const Epilogue& e, int64_t row, int64_t column, int64_t n, float* c,
-                       int64_t ldc) {
-  BARY_UNROLL for (int j = 0; j < NV; ++j) {
-    int64_t at = column + 16 * j, left = n - at;
-    V16 bias = e.bias ? load_n(e.bias + at, left) : zero();
-    BARY_UNROLL for (int i = 0; i < MR; ++i) {
-      V16 x = t.v[i][j];
-      if (e.bias) x = x + bias;
-      if (e.times) x = x * load_n(e.times + (row + i) * e.times_ld + at, left);
-      if (e.onto) x = x + load_n(e.onto + (row + i) * e.onto_ld + at, left);
-      store_n(x, c + (row + i) * ldc + at, left);
-    }
+// A tile's place in a matrix. Whole: all its columns are there, which spares every access a question; the questions of
+// the epilogue are asked once a tile, not once a vector.
+template <int MR, int NV, bool Whole>
+struct Place {
+  int64_t row, column, n;
+  template <class F>
+  HWY_INLINE void each(const F& f) const {
+    BARY_UNROLL for (int i = 0; i < MR; ++i) { BARY_UNROLL for (int j = 0; j < NV; ++j) f(i, j); }
   }
+  HWY_INLINE V16 load_from(const float* p, int64_t ld, int i, int j) const {
+    const float* at = p + (row + i) * ld + column + 16 * j;
+    return Whole ? load(at) : load_n(at, n - column - 16 * j);
+  }
+  HWY_INLINE void store_to(float* p, int64_t ld, int i, int j, V16 x) const {
+    float* at = p + (row + i) * ld + column + 16 * j;
+    Whole ? store(x, at) : store_n(x, at, n - column - 16 * j);
+  }
+};
+
+// The accumulators of a tile through the epilogue to C
+template <int MR, int NV, bool Whole>
+HWY_INLINE void finish(Tile<MR, NV>& t, const Epilogue& e, const Place<MR, NV, Whole>& at, float* c, int64_t ldc) {
+  if (e.bias) {
+    V16 bias[NV];
+    BARY_UNROLL for (int j = 0; j < NV; ++j) bias[j] = at.load_from(e.bias, 0, 0, j);
+    at.each([&](int i, int j) HWY_ATTR { t.v[i][j] = t.v[i][j] + bias[j]; });
+  }
+  if (e.times) at.each([&](int i, int j) HWY_ATTR { t.v[i][j] = t.v[i][j] * at.load_from(e.times, e.times_ld, i, j); });
+  if (e.onto) at.each([&](int i, int j) HWY_ATTR { t.v[i][j] = t.v[i][j] + at.load_from(e.onto, e.onto_ld, i, j); });
+  at.each([&](int i, int j) HWY_ATTR { at.store_to(c, ldc, i, j, t.v[i][j]); });
 }
 
 // The right operand over some of k: a packed panel, and what will be read after it.
@@ -69,27 +84,27 @@ struct Panel {
   int ahead_per_row;  // lines
 };
 
-template <int NV>
-HWY_NOINLINE void panel_product(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const Panel& b,
-                                int64_t column, float* c, int64_t ldc, const Epilogue& e) {
+template <int NV, bool Whole>
+HWY_NOINLINE void panel_product(const Product& g, int64_t k0, int64_t k, const Panel& b, int64_t column,
+                                const Epilogue& e) {
   auto rows = [&](auto count, int64_t i) HWY_ATTR {
     constexpr int MR = decltype(count)::value;
+    const Place<MR, NV, Whole> at{i, column, g.n};
     Tile<MR, NV> t = zero_tile<MR, NV>();
-    float* to = c + i * ldc + column;
-    if (!b.first) {
-      BARY_UNROLL for (int r = 0; r < MR; ++r) {
-        BARY_UNROLL for (int j = 0; j < NV; ++j) t.v[r][j] = load_n(to + r * ldc + 16 * j, n - column - 16 * j);
-      }
+    if (!b.first) at.each([&](int r, int j) HWY_ATTR { t.v[r][j] = at.load_from(g.c, g.ldc, r, j); });
+    const int64_t row = i * k * NV / g.m / b.ahead_per_row;  // the tiles share the lines ahead between them
+    Ahead<NV> soon{g.c + (i + MR) * g.ldc + column, g.ldc,      i + 2 * MR <= g.m ? MR * NV : 0,
+                   b.ahead + row * b.ahead_ld,      b.ahead_ld, b.ahead_per_row};
+    multiply<MR, NV, false>(t, k, g.a + i * g.lda + k0, g.lda, 1, b.data, 16 * NV, 16, soon);
+    if (b.last) {
+      finish(t, e, at, g.c, g.ldc);
+    } else {
+      at.each([&](int r, int j) HWY_ATTR { at.store_to(g.c, g.ldc, r, j, t.v[r][j]); });
     }
-    const int64_t row = i * k * NV / m / b.ahead_per_row;  // the tiles share the lines ahead between them
-    Ahead<NV> soon{to + MR * ldc,  ldc, i + 2 * MR <= m ? MR * NV : 0, b.ahead + row * b.ahead_ld, b.ahead_ld,
-                   b.ahead_per_row};
-    multiply<MR, NV, false>(t, k, a + i * lda, lda, 1, b.data, 16 * NV, 16, soon);
-    finish(t, b.last ? e : Epilogue(), i, column, n, c, ldc);
   };
   int64_t i = 0;
-  for (; i + kRows <= m; i += kRows) rows(Int<kRows>(), i);
-  if (i < m) with_constant<kRows - 1>(m - i, [&](auto count) HWY_ATTR { rows(count, i); });
+  for (; i + kRows <= g.m; i += kRows) rows(Int<kRows>(), i);
+  if (i < g.m) with_constant<kRows - 1>(g.m - i, [&](auto count) HWY_ATTR { rows(count, i); });
 }
 
 constexpr int64_t kDepth = 32768 / 4 / kPanel;  // of a panel that stays in the first-level cache while rows pass by
@@ -132,7 +147,12 @@ void Gemm(const Product& g, const Right& b, const Epilogue& e) {
       const int64_t depth = std::min(block, g.k - k0);
       const Panel panel = panel_at(b, g.n, g.k, p, k0, depth, space);
       with_constant<kVectors>(width / 16, [&](auto nv) HWY_ATTR {
-        panel_product<decltype(nv)::value>(g.m, g.n, depth, g.a + k0, g.lda, panel, p, g.c, g.ldc, e);
+        constexpr int NV = decltype(nv)::value;
+        if (p + 16 * NV <= g.n) {
+          panel_product<NV, true>(g, k0, depth, panel, p, e);
+        } else {
+          panel_product<NV, false>(g, k0, depth, panel, p, e);
+        }
       });
     }
     if (e.activation != Activation::none || e.derivative) {  // while the panel's outputs are in the first-level cache

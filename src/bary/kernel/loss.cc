@@ -16,9 +16,16 @@ namespace HWY_NAMESPACE {
 
 HWY_INLINE float row_max(const float* x, int64_t n) {
   const V16 lowest = set1(-HUGE_VALF);
-  V16 top = lowest;
-  for (int64_t j = 0; j < n; j += 16) top = max(first_n(load_n(x + j, n - j), n - j, lowest), top);
-  return max_lane(top);
+  V16 top = lowest, second = lowest, third = lowest, fourth = lowest;  // a maximum is the same in any order
+  int64_t j = 0;
+  for (; j + 64 <= n; j += 64) {
+    top = max(load(x + j), top);
+    second = max(load(x + j + 16), second);
+    third = max(load(x + j + 32), third);
+    fourth = max(load(x + j + 48), fourth);
+  }
+  for (; j < n; j += 16) top = max(first_n(load_n(x + j, n - j), n - j, lowest), top);
+  return max_lane(max(max(top, second), max(third, fourth)));
 }
 
 // y = exp(x - m), returns the sum
