@@ -37,6 +37,7 @@ struct AttentionRequest {
 int run_attention(std::span<const std::string> args, Io& io) {
   AttentionRequest r;
   BARY_CHECK(r.options().parse_args(args).empty(), "bench attention: takes options only; see --help");
+  kernel::apply_isa_from_environment();
   set_threads(static_cast<int>(r.threads));
   AttentionBench bench(r.heads, r.width, r.length, r.path);
   if (r.lines) {

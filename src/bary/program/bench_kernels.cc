@@ -29,6 +29,7 @@ struct KernelsRequest {
 int run_kernels(std::span<const std::string> args, Io& io) {
   KernelsRequest r;
   BARY_CHECK(r.options().parse_args(args).empty(), "bench kernels: takes options only; see --help");
+  kernel::apply_isa_from_environment();
   set_threads(1);
   const auto figures = measure_kernels(r.seconds);
   auto unit = [](const KernelFigure& f) {

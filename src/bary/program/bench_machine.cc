@@ -29,6 +29,7 @@ struct MachineRequest {
 int run_machine(std::span<const std::string> args, Io& io) {
   MachineRequest r;
   BARY_CHECK(r.options().parse_args(args).empty(), "bench machine: takes options only; see --help");
+  kernel::apply_isa_from_environment();
   set_threads(static_cast<int>(r.threads));
   std::vector<double> fma, tile, stream;
   for (int64_t i = 0; i < r.times; ++i) {  // in turn, so that a slow phase of the machine meets all
