@@ -77,9 +77,10 @@ void products(Measured& out) {
   }
   for (auto [m, n, r] : {std::array<int64_t, 3>{512, 128, 128}, {1024, 128, 128}, {768, 768, 256}}) {
     const Tensor a = filled(r, m), b = filled(r, n), c = filled(m, n);
-    out.add("weight gradient", shape_text(m, n, r), Limit::tile, 2.0 * static_cast<double>(m * n * r), [&] {
-      kernel::gemm_transposed(m, n, r, a.data(), a.stride(), b.data(), b.stride(), c.data(), c.stride());
-    });
+    out.add("weight gradient", shape_text(m, n, r), Limit::tile, 2.0 * static_cast<double>(m * n * r),
+            [&, m = m, n = n, r = r] {
+              kernel::gemm_transposed(m, n, r, a.data(), a.stride(), b.data(), b.stride(), c.data(), c.stride());
+            });
   }
 }
 
