@@ -6,12 +6,11 @@ Answers "step N" with {"ms": [...]}, the times of N runs of scaled_dot_product_a
 their gradients, as `bary bench attention --lines` does.
 """
 import argparse
-import json
-import sys
-import time
 
 import torch
 import torch.nn.functional as F
+
+from torch_step import serve
 
 
 def main():
@@ -29,20 +28,10 @@ def main():
 
     def step():
         q.grad = k.grad = v.grad = None
-        begin = time.perf_counter()
         F.scaled_dot_product_attention(q, k, v, is_causal=True).backward(upstream)
-        return 1e3 * (time.perf_counter() - begin)
 
     step()
-    print(json.dumps({"name": f"torch {torch.__version__.split('+')[0]} sdpa", "threads": args.threads}), flush=True)
-    for line in sys.stdin:
-        words = line.split()
-        if not words or words[0] == "quit":
-            break
-        if words[0] != "step" or len(words) != 2 or not words[1].isdigit():
-            print(json.dumps({"error": f"expected 'step N' or 'quit', got {line.strip()!r}"}), flush=True)
-            continue
-        print(json.dumps({"ms": [round(step(), 3) for _ in range(int(words[1]))]}), flush=True)
+    serve({"name": f"torch {torch.__version__.split('+')[0]} sdpa", "threads": args.threads}, step)
 
 
 if __name__ == "__main__":

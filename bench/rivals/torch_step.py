@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's training step of a small decoder, driven line by line so that it can alternate with bary.
 
-Reads "step N" from standard input, runs N training steps and prints one JSON line {"ms": [...], "loss": ...}; "quit" or
+Reads "step N" from standard input, runs N training steps and prints one JSON line {"ms": [...]}; "quit" or
 the end of input ends it. The first line printed says what it is. Every shape: pre-norm, learned positions, fused AdamW,
 scaled_dot_product_attention, one product for queries, keys and values.
 """
@@ -80,6 +80,24 @@ class Decoder(nn.Module):
         return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.reshape(-1))
 
 
+def serve(about, step):
+    """interleave.py's protocol: prints `about`, then answers "step N" with the milliseconds of N calls of step()."""
+    print(json.dumps(about), flush=True)
+    for line in sys.stdin:
+        words = line.split()
+        if not words or words[0] == "quit":
+            break
+        if words[0] != "step" or len(words) != 2 or not words[1].isdigit():
+            print(json.dumps({"error": f"expected 'step N' or 'quit', got {line.strip()!r}"}), flush=True)
+            continue
+        times = []
+        for _ in range(int(words[1])):
+            begin = time.perf_counter()
+            step()
+            times.append(round(1e3 * (time.perf_counter() - begin), 3))
+        print(json.dumps({"ms": times}), flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--compile", action="store_true", help="torch.compile instead of eager")
@@ -103,25 +121,12 @@ def main():
         adamw.zero_grad(set_to_none=True)
         loss.backward()
         adamw.step()
-        return loss.item()
+        loss.item()  # a training loop reads it
 
     step()  # compiles, and lets allocators fill
     kind = "compile" if args.compile else "eager"
-    print(json.dumps({"name": f"torch {torch.__version__.split('+')[0]} {kind}", "threads": args.threads,
-                      "parameters": sum(p.numel() for p in model.parameters())}), flush=True)
-    for line in sys.stdin:
-        words = line.split()
-        if not words or words[0] == "quit":
-            break
-        if words[0] != "step" or len(words) != 2 or not words[1].isdigit():
-            print(json.dumps({"error": f"expected 'step N' or 'quit', got {line.strip()!r}"}), flush=True)
-            continue
-        times, loss = [], float("nan")
-        for _ in range(int(words[1])):
-            begin = time.perf_counter()
-            loss = step()
-            times.append(round(1e3 * (time.perf_counter() - begin), 3))
-        print(json.dumps({"ms": times, "loss": loss}), flush=True)
+    serve({"name": f"torch {torch.__version__.split('+')[0]} {kind}", "threads": args.threads,
+           "parameters": sum(p.numel() for p in model.parameters())}, step)
 
 
 if __name__ == "__main__":

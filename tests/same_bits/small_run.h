@@ -2,47 +2,21 @@
 // A small training run on made-up tokens that needs no file, and ways to look at its result bit by bit.
 #pragma once
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <bit>
 #include <cstring>
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "bary/base/parallel.h"
 #include "bary/base/random.h"
 #include "bary/train/loop.h"
+#include "bary/train/small_model_test.h"
 
 namespace bary::same_bits {
 
-class Folder {  // of its own for one test, removed at its end
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "bary-bits-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string path() const { return path_.string(); }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
-
-struct Threads {  // as many for one test, then as before
-  explicit Threads(int n) : before(threads()) { set_threads(n); }
-  ~Threads() { set_threads(before); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-  int before;
-};
+using test::Folder;
+using test::Threads;
 
 // Tokens with something to learn in them: mostly t+1 follows t, small ids are more frequent.
 inline std::vector<int32_t> made_up_tokens(int64_t n, int64_t V, uint64_t seed = 1) {
