@@ -50,6 +50,18 @@ struct NothingAhead {
   HWY_INLINE void next() {}
 };
 
+// c[i][j] += A(i) B(16 j ..), one row of B: A(i) at a[i row_step]
+template <int MR, int NV, bool Tail>
+HWY_INLINE void multiply_row(V16 (&c)[MR][NV], const float* HWY_RESTRICT a, int64_t row_step,
+                             const float* HWY_RESTRICT b, int64_t last) noexcept {
+  V16 bv[NV];
+  BARY_UNROLL for (int j = 0; j < NV; ++j) bv[j] = Tail && j == NV - 1 ? load_n(b + 16 * j, last) : load(b + 16 * j);
+  BARY_UNROLL for (int i = 0; i < MR; ++i) {
+    V16 av = set1(a[i * row_step]);
+    BARY_UNROLL for (int j = 0; j < NV; ++j) c[i][j] = fma(av, bv[j], c[i][j]);
+  }
+}
+
 // acc[i][j] += sum over k of A(i,k) B(k, 16 j ..): A(i,k) at a[i row_step + k k_step], B's row k at b + k ldb.
 // Tail: the last vector has `last` valid columns and nothing beyond them is read.
 template <int MR, int NV, bool Tail = false, class Soon = NothingAhead>
@@ -57,21 +69,11 @@ HWY_INLINE void multiply(Tile<MR, NV>& acc, int64_t k, const float* HWY_RESTRICT
                          const float* HWY_RESTRICT b, int64_t ldb, int64_t last = 16, Soon soon = {}) {
   V16 c[MR][NV];
   BARY_UNROLL for (int i = 0; i < MR; ++i) { BARY_UNROLL for (int j = 0; j < NV; ++j) c[i][j] = acc.v[i][j]; }
-  auto step = [&]() HWY_ATTR {
-    V16 bv[NV];
-    BARY_UNROLL for (int j = 0; j < NV; ++j) bv[j] = Tail && j == NV - 1 ? load_n(b + 16 * j, last) : load(b + 16 * j);
-    BARY_UNROLL for (int i = 0; i < MR; ++i) {
-      V16 av = set1(a[i * row_step]);
-      BARY_UNROLL for (int j = 0; j < NV; ++j) c[i][j] = fma(av, bv[j], c[i][j]);
-    }
-    a += k_step;
-    b += ldb;
-  };
   for (; k >= 4; k -= 4) {
     soon.next();
-    step(), step(), step(), step();
+    BARY_UNROLL for (int u = 0; u < 4; ++u, a += k_step, b += ldb) multiply_row<MR, NV, Tail>(c, a, row_step, b, last);
   }
-  for (; k > 0; --k) step();
+  for (; k > 0; --k, a += k_step, b += ldb) multiply_row<MR, NV, Tail>(c, a, row_step, b, last);
   BARY_UNROLL for (int i = 0; i < MR; ++i) { BARY_UNROLL for (int j = 0; j < NV; ++j) acc.v[i][j] = c[i][j]; }
 }
 

@@ -47,23 +47,23 @@ struct M16 {
   V16 r;                                        \
   for (int i = 0; i < 16; ++i) r.v[i] = (expr); \
   return r
-HWY_INLINE V16 set1(float x) { BARY_EACH(x); }
-HWY_INLINE V16 load(const float* p) { BARY_EACH(p[i]); }
-HWY_INLINE V16 load_n(const float* p, int64_t n) { BARY_EACH(i < n ? p[i] : 0.0f); }
-HWY_INLINE void store(V16 a, float* p) { std::memcpy(p, a.v, 64); }
-HWY_INLINE void store_n(V16 a, float* p, int64_t n) { std::memcpy(p, a.v, 4 * (n < 16 ? n : 16)); }
-HWY_INLINE V16 operator+(V16 a, V16 b) { BARY_EACH(a.v[i] + b.v[i]); }
-HWY_INLINE V16 operator-(V16 a, V16 b) { BARY_EACH(a.v[i] - b.v[i]); }
-HWY_INLINE V16 operator*(V16 a, V16 b) { BARY_EACH(a.v[i] * b.v[i]); }
-HWY_INLINE V16 operator/(V16 a, V16 b) { BARY_EACH(a.v[i] / b.v[i]); }
-HWY_INLINE V16 fma(V16 a, V16 b, V16 c) { BARY_EACH(std::fma(a.v[i], b.v[i], c.v[i])); }    // a b + c
-HWY_INLINE V16 fnma(V16 a, V16 b, V16 c) { BARY_EACH(std::fma(-a.v[i], b.v[i], c.v[i])); }  // c - a b
-HWY_INLINE V16 max(V16 a, V16 b) { BARY_EACH(a.v[i] > b.v[i] ? a.v[i] : b.v[i]); }
-HWY_INLINE V16 min(V16 a, V16 b) { BARY_EACH(a.v[i] < b.v[i] ? a.v[i] : b.v[i]); }
-HWY_INLINE V16 abs(V16 a) { BARY_EACH(std::fabs(a.v[i])); }
-HWY_INLINE V16 sqrt(V16 a) { BARY_EACH(std::sqrt(a.v[i])); }
-HWY_INLINE V16 round(V16 a) { BARY_EACH(std::nearbyint(a.v[i])); }
-HWY_INLINE V16 power_of_two(V16 n) {  // 2^n for whole n in [-126, 127]
+HWY_INLINE V16 set1(float x) noexcept { BARY_EACH(x); }
+HWY_INLINE V16 load(const float* p) noexcept { BARY_EACH(p[i]); }
+HWY_INLINE V16 load_n(const float* p, int64_t n) noexcept { BARY_EACH(i < n ? p[i] : 0.0f); }
+HWY_INLINE void store(V16 a, float* p) noexcept { std::memcpy(p, a.v, 64); }
+HWY_INLINE void store_n(V16 a, float* p, int64_t n) noexcept { std::memcpy(p, a.v, 4 * (n < 16 ? n : 16)); }
+HWY_INLINE V16 operator+(V16 a, V16 b) noexcept { BARY_EACH(a.v[i] + b.v[i]); }
+HWY_INLINE V16 operator-(V16 a, V16 b) noexcept { BARY_EACH(a.v[i] - b.v[i]); }
+HWY_INLINE V16 operator*(V16 a, V16 b) noexcept { BARY_EACH(a.v[i] * b.v[i]); }
+HWY_INLINE V16 operator/(V16 a, V16 b) noexcept { BARY_EACH(a.v[i] / b.v[i]); }
+HWY_INLINE V16 fma(V16 a, V16 b, V16 c) noexcept { BARY_EACH(std::fma(a.v[i], b.v[i], c.v[i])); }    // a b + c
+HWY_INLINE V16 fnma(V16 a, V16 b, V16 c) noexcept { BARY_EACH(std::fma(-a.v[i], b.v[i], c.v[i])); }  // c - a b
+HWY_INLINE V16 max(V16 a, V16 b) noexcept { BARY_EACH(a.v[i] > b.v[i] ? a.v[i] : b.v[i]); }
+HWY_INLINE V16 min(V16 a, V16 b) noexcept { BARY_EACH(a.v[i] < b.v[i] ? a.v[i] : b.v[i]); }
+HWY_INLINE V16 abs(V16 a) noexcept { BARY_EACH(std::fabs(a.v[i])); }
+HWY_INLINE V16 sqrt(V16 a) noexcept { BARY_EACH(std::sqrt(a.v[i])); }
+HWY_INLINE V16 round(V16 a) noexcept { BARY_EACH(std::nearbyint(a.v[i])); }
+HWY_INLINE V16 power_of_two(V16 n) noexcept {  // 2^n for whole n in [-126, 127]
   V16 r;
   for (int i = 0; i < 16; ++i) {
     int32_t bits = static_cast<int32_t>(n.v[i] == n.v[i] ? n.v[i] : 0) + 127;
@@ -72,18 +72,18 @@ HWY_INLINE V16 power_of_two(V16 n) {  // 2^n for whole n in [-126, 127]
   }
   return r;
 }
-HWY_INLINE M16 operator<(V16 a, V16 b) {
+HWY_INLINE M16 operator<(V16 a, V16 b) noexcept {
   M16 r;
   for (int i = 0; i < 16; ++i) r.v[i] = a.v[i] < b.v[i];
   return r;
 }
-HWY_INLINE V16 select(M16 m, V16 yes, V16 no) { BARY_EACH(m.v[i] ? yes.v[i] : no.v[i]); }
-HWY_INLINE float max_lane(V16 a) {
+HWY_INLINE V16 select(M16 m, V16 yes, V16 no) noexcept { BARY_EACH(m.v[i] ? yes.v[i] : no.v[i]); }
+HWY_INLINE float max_lane(V16 a) noexcept {
   float m = a.v[0];
   for (int i = 1; i < 16; ++i) m = a.v[i] > m ? a.v[i] : m;
   return m;
 }
-HWY_INLINE float sum_lanes(V16 a) {
+HWY_INLINE float sum_lanes(V16 a) noexcept {
   for (int half = 8; half; half /= 2)
     for (int i = 0; i < half; ++i) a.v[i] = a.v[i] + a.v[i + half];
   return a.v[0];
@@ -105,10 +105,10 @@ struct M16 {
   V16 r;                                                        \
   BARY_UNROLL for (int i = 0; i < kParts; ++i) r.v[i] = (expr); \
   return r
-HWY_INLINE V16 set1(float x) { BARY_EACH(hn::Set(D16(), x)); }
-HWY_INLINE V16 load(const float* p) { BARY_EACH(hn::LoadU(D16(), p + i * kLanes)); }
+HWY_INLINE V16 set1(float x) noexcept { BARY_EACH(hn::Set(D16(), x)); }
+HWY_INLINE V16 load(const float* p) noexcept { BARY_EACH(hn::LoadU(D16(), p + i * kLanes)); }
 // Loads and stores of fewer than 16: never touch what lies beyond n.
-HWY_INLINE Vec load_part(const float* p, int64_t m) {
+HWY_INLINE Vec load_part(const float* p, int64_t m) noexcept {
   if (m >= kLanes) return hn::LoadU(D16(), p);
   if (m <= 0) return hn::Zero(D16());
 #if HWY_ARCH_X86
@@ -119,7 +119,7 @@ HWY_INLINE Vec load_part(const float* p, int64_t m) {
   return hn::LoadU(D16(), lanes);
 #endif
 }
-HWY_INLINE void store_part(Vec v, float* p, int64_t m) {
+HWY_INLINE void store_part(Vec v, float* p, int64_t m) noexcept {
   if (m >= kLanes) return hn::StoreU(v, D16(), p);
   if (m <= 0) return;
 #if HWY_ARCH_X86
@@ -130,22 +130,22 @@ HWY_INLINE void store_part(Vec v, float* p, int64_t m) {
   std::memcpy(p, lanes, static_cast<size_t>(m) * 4);
 #endif
 }
-HWY_INLINE V16 load_n(const float* p, int64_t n) { BARY_EACH(load_part(p + i * kLanes, n - i * kLanes)); }
-HWY_INLINE void store(V16 a, float* p) {
+HWY_INLINE V16 load_n(const float* p, int64_t n) noexcept { BARY_EACH(load_part(p + i * kLanes, n - i * kLanes)); }
+HWY_INLINE void store(V16 a, float* p) noexcept {
   BARY_UNROLL for (int i = 0; i < kParts; ++i) hn::StoreU(a.v[i], D16(), p + i * kLanes);
 }
-HWY_INLINE void store_n(V16 a, float* p, int64_t n) {
+HWY_INLINE void store_n(V16 a, float* p, int64_t n) noexcept {
   BARY_UNROLL for (int i = 0; i < kParts; ++i) store_part(a.v[i], p + i * kLanes, n - i * kLanes);
 }
-HWY_INLINE V16 operator+(V16 a, V16 b) { BARY_EACH(hn::Add(a.v[i], b.v[i])); }
-HWY_INLINE V16 operator-(V16 a, V16 b) { BARY_EACH(hn::Sub(a.v[i], b.v[i])); }
-HWY_INLINE V16 operator*(V16 a, V16 b) { BARY_EACH(hn::Mul(a.v[i], b.v[i])); }
-HWY_INLINE V16 operator/(V16 a, V16 b) { BARY_EACH(hn::Div(a.v[i], b.v[i])); }
-HWY_INLINE V16 fma(V16 a, V16 b, V16 c) { BARY_EACH(hn::MulAdd(a.v[i], b.v[i], c.v[i])); }      // a b + c
-HWY_INLINE V16 fnma(V16 a, V16 b, V16 c) { BARY_EACH(hn::NegMulAdd(a.v[i], b.v[i], c.v[i])); }  // c - a b
+HWY_INLINE V16 operator+(V16 a, V16 b) noexcept { BARY_EACH(hn::Add(a.v[i], b.v[i])); }
+HWY_INLINE V16 operator-(V16 a, V16 b) noexcept { BARY_EACH(hn::Sub(a.v[i], b.v[i])); }
+HWY_INLINE V16 operator*(V16 a, V16 b) noexcept { BARY_EACH(hn::Mul(a.v[i], b.v[i])); }
+HWY_INLINE V16 operator/(V16 a, V16 b) noexcept { BARY_EACH(hn::Div(a.v[i], b.v[i])); }
+HWY_INLINE V16 fma(V16 a, V16 b, V16 c) noexcept { BARY_EACH(hn::MulAdd(a.v[i], b.v[i], c.v[i])); }      // a b + c
+HWY_INLINE V16 fnma(V16 a, V16 b, V16 c) noexcept { BARY_EACH(hn::NegMulAdd(a.v[i], b.v[i], c.v[i])); }  // c - a b
 // a > b ? a : b, so b where either is NaN: what x86 does; NEON's own would give the NaN.
 template <class V>
-HWY_INLINE V larger(V a, V b) {
+HWY_INLINE V larger(V a, V b) noexcept {
 #if HWY_ARCH_X86
   return hn::Max(a, b);
 #else
@@ -153,32 +153,32 @@ HWY_INLINE V larger(V a, V b) {
 #endif
 }
 template <class V>
-HWY_INLINE V smaller(V a, V b) {
+HWY_INLINE V smaller(V a, V b) noexcept {
 #if HWY_ARCH_X86
   return hn::Min(a, b);
 #else
   return hn::IfThenElse(hn::Lt(a, b), a, b);
 #endif
 }
-HWY_INLINE V16 max(V16 a, V16 b) { BARY_EACH(larger(a.v[i], b.v[i])); }
-HWY_INLINE V16 min(V16 a, V16 b) { BARY_EACH(smaller(a.v[i], b.v[i])); }
-HWY_INLINE V16 abs(V16 a) { BARY_EACH(hn::Abs(a.v[i])); }
-HWY_INLINE V16 sqrt(V16 a) { BARY_EACH(hn::Sqrt(a.v[i])); }
-HWY_INLINE V16 round(V16 a) { BARY_EACH(hn::Round(a.v[i])); }
-HWY_INLINE V16 power_of_two(V16 n) {  // 2^n for whole n in [-126, 127]
+HWY_INLINE V16 max(V16 a, V16 b) noexcept { BARY_EACH(larger(a.v[i], b.v[i])); }
+HWY_INLINE V16 min(V16 a, V16 b) noexcept { BARY_EACH(smaller(a.v[i], b.v[i])); }
+HWY_INLINE V16 abs(V16 a) noexcept { BARY_EACH(hn::Abs(a.v[i])); }
+HWY_INLINE V16 sqrt(V16 a) noexcept { BARY_EACH(hn::Sqrt(a.v[i])); }
+HWY_INLINE V16 round(V16 a) noexcept { BARY_EACH(hn::Round(a.v[i])); }
+HWY_INLINE V16 power_of_two(V16 n) noexcept {  // 2^n for whole n in [-126, 127]
   const hn::RebindToSigned<D16> di;
   BARY_EACH(hn::BitCast(D16(), hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(di, n.v[i]), hn::Set(di, 127)))));
 }
-HWY_INLINE M16 operator<(V16 a, V16 b) {
+HWY_INLINE M16 operator<(V16 a, V16 b) noexcept {
   M16 r;
   BARY_UNROLL for (int i = 0; i < kParts; ++i) r.v[i] = hn::Lt(a.v[i], b.v[i]);
   return r;
 }
-HWY_INLINE V16 select(M16 m, V16 yes, V16 no) { BARY_EACH(hn::IfThenElse(m.v[i], yes.v[i], no.v[i])); }
+HWY_INLINE V16 select(M16 m, V16 yes, V16 no) noexcept { BARY_EACH(hn::IfThenElse(m.v[i], yes.v[i], no.v[i])); }
 
 // The tree: lanes i and i+8, then i+4, i+2, i+1.
 template <class Op>
-HWY_INLINE float fold_lanes(V16 a, Op op) {
+HWY_INLINE float fold_lanes(V16 a, Op op) noexcept {
   const hn::CappedTag<float, 4> d4;
 #if HWY_TARGET == HWY_AVX3
   const hn::CappedTag<float, 8> d8;
@@ -205,16 +205,16 @@ struct MaxLanes {
     return larger(a, b);
   }
 };
-HWY_INLINE float sum_lanes(V16 a) { return fold_lanes(a, AddLanes()); }
-HWY_INLINE float max_lane(V16 a) { return fold_lanes(a, MaxLanes()); }
+HWY_INLINE float sum_lanes(V16 a) noexcept { return fold_lanes(a, AddLanes()); }
+HWY_INLINE float max_lane(V16 a) noexcept { return fold_lanes(a, MaxLanes()); }
 
 #endif
 #undef BARY_EACH
 
-HWY_INLINE V16 zero() { return set1(0.0f); }
+HWY_INLINE V16 zero() noexcept { return set1(0.0f); }
 
 HWY_ALIGN constexpr float kIota[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-HWY_INLINE V16 first_n(V16 a, int64_t n, V16 rest) {  // the first n lanes of a, then those of rest
+HWY_INLINE V16 first_n(V16 a, int64_t n, V16 rest) noexcept {  // the first n lanes of a, then those of rest
   return n >= 16 ? a : select(load(kIota) < set1(static_cast<float>(n)), a, rest);
 }
 
@@ -226,7 +226,8 @@ constexpr int kPanel = 16;
 #endif
 
 // out[i ldo + j] = a[j lda + i] for j < rows, i < columns; tiles of four by four in registers.
-HWY_INLINE void transpose(const float* a, int64_t lda, int64_t rows, int64_t columns, float* out, int64_t ldo) {
+HWY_INLINE void transpose(const float* a, int64_t lda, int64_t rows, int64_t columns, float* out,
+                          int64_t ldo) noexcept {
   int64_t j = 0;
 #if !BARY_SCALAR
   const hn::FixedTag<float, 4> d;
@@ -259,7 +260,7 @@ HWY_INLINE void transpose(const float* a, int64_t lda, int64_t rows, int64_t col
 
 // e^x: x = n ln 2 + r, a polynomial of degree 6 in r (least maximal error 3e-9, own fit), 2^n by exponent bits.
 // Below -86.6 (2.5e-38) the result is 0, above 88.72 +inf, NaN stays NaN. Error below 1.1e-7 relative (math_test.cc).
-HWY_INLINE V16 exp(V16 x) {
+HWY_INLINE V16 exp(V16 x) noexcept {
   V16 n = round(min(max(x * set1(1.44269504f), set1(-125.0f)), set1(128.0f)));
   V16 r = fma(n, set1(-0.693145752f), x);  // ln 2 in two parts; the first has 15 trailing zeros, so n times it is exact
   r = fma(n, set1(-1.42860677e-6f), r);
@@ -275,7 +276,7 @@ HWY_INLINE V16 exp(V16 x) {
 
 // The standard normal's upper tail Q(z) = P(N > z) for z >= 0: e^{-z^2/2} t P(t), t = 1 / (1 + 0.35 z), P of degree 8
 // (own fit, least maximal relative error 3.2e-8). Given e = e^{-z^2/2}.
-HWY_INLINE V16 normal_tail(V16 z, V16 e) {
+HWY_INLINE V16 normal_tail(V16 z, V16 e) noexcept {
   V16 t = set1(1.0f) / fma(set1(0.35f), z, set1(1.0f));
   V16 p = fma(set1(-0.0291148459f), t, set1(0.143817658f));
   p = fma(p, t, set1(-0.255389582f));
@@ -292,7 +293,7 @@ HWY_INLINE V16 normal_tail(V16 z, V16 e) {
 struct Sigmoids {
   V16 of, of_minus;
 };
-HWY_INLINE Sigmoids sigmoids(V16 x) {
+HWY_INLINE Sigmoids sigmoids(V16 x) noexcept {
   V16 e = exp(zero() - abs(x)), larger = set1(1.0f) / (set1(1.0f) + e), smaller = e * larger;
   M16 negative = x < zero();
   return {select(negative, smaller, larger), select(negative, larger, smaller)};
