@@ -200,46 +200,44 @@ HWY_INLINE void transposed_tile(int64_t r, const float* a, int64_t lda, const fl
 // meanwhile; of narrow ones many share the cost of copying the tile's part of A (below).
 constexpr int64_t kGroup = kPanel >= 64 ? kPanel : 128;
 
-// MR columns of A over r rows, against a group of n columns of B. Where the group is of many panels those of A are
-// copied side by side first: in place each row is a line of its own, and a power of two between rows sends all of them
-// to one set of the cache.
-template <int MR>
-HWY_NOINLINE void transposed_strip(int64_t n, int64_t r, const float* a, int64_t lda, const float* b, int64_t ldb,
-                                   float* c, int64_t ldc, bool next, Into into) {
+// MR columns of A over r rows, against a group of columns of B: `full` whole panels and one of NV vectors. Where the
+// group is of many panels those of A are copied side by side first: in place each row is a line of its own, and a power
+// of two between rows sends all of them to one set of the cache.
+template <int MR, int NV, bool Tail>
+HWY_INLINE void transposed_strip(int64_t full, int64_t last, int64_t r, const float* a, int64_t lda, const float* b,
+                                 int64_t ldb, float* c, int64_t ldc, bool next, Into into) {
   constexpr int64_t kMost = 512;  // rows of a copy
   HWY_ALIGN float strip[kGroup > kPanel ? kMost * MR : 1];
-  const bool copied = kGroup > kPanel && n > kPanel && r <= kMost;
-  for (int64_t k = 0; k < r && copied; ++k) std::memcpy(strip + k * MR, a + k * lda, MR * sizeof(float));
-  const float* from = copied ? strip : a;
-  const int64_t k_step = copied ? MR : lda;
-  for (int64_t p = 0; p < n; p += kPanel) {
-    const int64_t columns = std::min<int64_t>(kPanel, n - p), last = (columns - 1) % 16 + 1;
-    with_constant<kVectors>((columns + 15) / 16, [&](auto nv) HWY_ATTR {
-      constexpr int NV = decltype(nv)::value;
-      Ahead<NV> soon{c + MR * ldc + p, ldc, next ? MR * NV : 0};
-      if (last == 16) {
-        transposed_tile<MR, NV, false>(r, from, k_step, b + p, ldb, c + p, ldc, last, into, soon);
-      } else {
-        transposed_tile<MR, NV, true>(r, from, k_step, b + p, ldb, c + p, ldc, last, into, soon);
-      }
-    });
+  const float* from = a;
+  int64_t k_step = lda;
+  if constexpr (kGroup > kPanel) {
+    if (full > 0 && r <= kMost) {
+      for (int64_t k = 0; k < r; ++k) std::memcpy(strip + k * MR, a + k * lda, MR * sizeof(float));
+      from = strip, k_step = MR;
+    }
+    for (; full > 0; --full, b += kPanel, c += kPanel) {
+      const Ahead<kVectors> soon{c + MR * ldc, ldc, next ? MR * kVectors : 0};
+      transposed_tile<MR, kVectors, false>(r, from, k_step, b, ldb, c, ldc, 16, into, soon);
+    }
   }
+  const Ahead<NV> soon{c + MR * ldc, ldc, next ? MR * NV : 0};
+  transposed_tile<MR, NV, Tail>(r, from, k_step, b, ldb, c, ldc, last, into, soon);
 }
 
-// All rows of C, a group of columns at a time, from `rows` rows of A and B
-HWY_INLINE void transposed_block(int64_t m, int64_t n, int64_t rows, const float* a, int64_t lda, const float* b,
-                                 int64_t ldb, float* c, int64_t ldc, const RowStart& start, Into into) {
-  for (int64_t p = 0; p < n; p += kGroup) {
-    auto strip = [&](auto count, int64_t i) HWY_ATTR {
-      constexpr int MR = decltype(count)::value;
-      const int64_t from = start.causal ? std::clamp<int64_t>(i + start.shift, 0, rows) : 0;
-      transposed_strip<MR>(std::min(kGroup, n - p), rows - from, a + from * lda + i, lda, b + from * ldb + p, ldb,
-                           c + i * ldc + p, ldc, i + 2 * MR <= m, into);
-    };
-    int64_t i = 0;
-    for (; i + kRows <= m; i += kRows) strip(Int<kRows>(), i);
-    if (i < m) with_constant<kRows - 1>(m - i, [&](auto count) HWY_ATTR { strip(count, i); });
-  }
+// All rows of C and a group of n columns, from r rows of A and B
+template <int NV, bool Tail>
+HWY_NOINLINE void transposed_group(int64_t m, int64_t n, int64_t r, const float* a, int64_t lda, const float* b,
+                                   int64_t ldb, float* c, int64_t ldc, const RowStart& start, Into into) {
+  const int64_t full = (n - 1) / kPanel, last = (n - 1) % 16 + 1;
+  auto rows = [&](auto count, int64_t i) HWY_ATTR {
+    constexpr int MR = decltype(count)::value;
+    const int64_t from = start.causal ? std::clamp<int64_t>(i + start.shift, 0, r) : 0;
+    transposed_strip<MR, NV, Tail>(full, last, r - from, a + from * lda + i, lda, b + from * ldb, ldb, c + i * ldc, ldc,
+                                   i + 2 * MR <= m, into);
+  };
+  int64_t i = 0;
+  for (; i + kRows <= m; i += kRows) rows(Int<kRows>(), i);
+  if (i < m) with_constant<kRows - 1>(m - i, [&](auto count) HWY_ATTR { rows(count, i); });
 }
 
 void GemmTransposed(int64_t m, int64_t n, int64_t r, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
@@ -249,8 +247,19 @@ void GemmTransposed(int64_t m, int64_t n, int64_t r, const float* a, int64_t lda
   for (int64_t r0 = 0; r0 < r; r0 += block) {
     const bool fresh = start.from_zero && r0 == 0;
     const Into into = start.group ? (fresh ? Into::fresh_add : Into::add) : (fresh ? Into::fresh : Into::chain);
-    transposed_block(m, n, std::min(block, r - r0), a + r0 * lda, lda, b + r0 * ldb, ldb, c, ldc,
-                     {start.causal, start.shift - r0}, into);
+    const RowStart here{start.causal, start.shift - r0};
+    const float *ar = a + r0 * lda, *br = b + r0 * ldb;
+    for (int64_t p = 0; p < n; p += kGroup) {
+      const int64_t columns = std::min(kGroup, n - p), rows = std::min(block, r - r0);
+      with_constant<kVectors>(((columns - 1) % kPanel + 16) / 16, [&](auto nv) HWY_ATTR {
+        constexpr int NV = decltype(nv)::value;
+        if (columns % 16 == 0) {
+          transposed_group<NV, false>(m, columns, rows, ar, lda, br + p, ldb, c + p, ldc, here, into);
+        } else {
+          transposed_group<NV, true>(m, columns, rows, ar, lda, br + p, ldb, c + p, ldc, here, into);
+        }
+      });
+    }
   }
 }
 
