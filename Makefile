@@ -41,7 +41,7 @@ clang: ## build everything with clang++, warnings are errors
 	@tools/setup/install.sh build check
 	@$(MAKE) --no-print-directory build PRESET=clang
 
-SANITIZE ?= base kernel tensor io text report nn model train generate cli fuzz runs
+SANITIZE ?= base kernel tensor io text report nn model train generate inspect lab cli fuzz runs
 sanitize: ## tests of every floor under AddressSanitizer and UndefinedBehaviorSanitizer (SANITIZE="text io": of these only)
 	@tools/setup/install.sh build check
 	@$(FIXED_LAYOUT) $(MAKE) --no-print-directory build/asan/build.ninja

@@ -283,6 +283,16 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), static_cast<size_t>(size_));
 }
 
+FolderLock::FolderLock(const std::filesystem::path& folder)
+    : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  ::close(descriptor_);
+  fail("{}: another process is writing there; wait for it or name another folder", folder.string());
+}
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
 void ensure_folder(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);

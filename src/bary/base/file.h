@@ -79,6 +79,19 @@ class MappedFile {
 // can't be entered, or the folder can't be written to: a run asks this before it starts.
 void ensure_folder(const std::filesystem::path& path);
 
+// A folder kept for one process while this lives: another that asks gets the input Error that says so. Where the file
+// system knows no locks, nobody is refused.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::filesystem::path& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int descriptor_;
+};
+
 // $XDG_CACHE_HOME/bary, else ~/.cache/bary; empty when neither variable is set. Not created.
 std::filesystem::path user_cache_folder();
 

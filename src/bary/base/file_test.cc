@@ -243,6 +243,16 @@ TEST_F(FileTest, FoldersAreMadeOrRefused) {
   EXPECT_EQ(error_of([&] { ensure_folder("/proc/bary"); }).kind(), ErrorKind::input);
 }
 
+TEST_F(FileTest, AFolderIsLockedForOne) {
+  const auto one = std::make_unique<FolderLock>(folder_);
+  EXPECT_THROW(FolderLock{folder_}, Error);
+}
+
+TEST_F(FileTest, ALockEndsWithItsOwner) {
+  { const FolderLock lock(folder_); }
+  EXPECT_NO_THROW(FolderLock{folder_});
+}
+
 TEST(UserCacheFolder, FollowsTheEnvironment) {
   const char* old_cache = std::getenv("XDG_CACHE_HOME");
   const char* old_home = std::getenv("HOME");

@@ -2,6 +2,7 @@
 // The commands of the library's floors, in the order of help.
 #include "bary/cli/command.h"
 #include "bary/cli/data.h"
+#include "bary/cli/lab_commands.h"
 #include "bary/cli/model_commands.h"
 #include "bary/cli/tokenizer_commands.h"
 
@@ -18,6 +19,9 @@ const std::vector<Command>& commands() {
       eval_command(),
       generate_command(),
       params_command(),
+      lab_list_command(),
+      lab_run_command(),
+      lab_report_command(),
   };
   return all;
 }

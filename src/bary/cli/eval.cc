@@ -18,7 +18,8 @@ namespace {
 struct EvalRequest {
   std::string dataset, corpus, split = "val";
   double val_fraction = 0.1;
-  int64_t threads = 0, block_size = 0;
+  int64_t threads = 0;
+  Reading reading;
   bool partial = false, json = false;
   Options options() {
     Options o("eval");
@@ -26,6 +27,8 @@ struct EvalRequest {
     o.add("corpus", &corpus, "where a named text lies");
     o.add("split", &split, "val, train (as much of its start as val has) or all", {.choices = {"val", "train", "all"}});
     o.add("val_fraction", &val_fraction, "share held out, at the end", {.min = 0, .max = 1, .below_max = true});
+    o.add("block_size", &reading.block_size, "tokens in a window (0: as trained)", {.min = 0, .max = 1 << 30});
+    reading.describe(o);
     o.add("partial", &partial, "count the last, shorter window too");
     o.add("threads", &threads, "cores to use (0: all)", {.min = 0, .max = 1024});
     o.add("json", &json, "print the result as JSON");
@@ -56,7 +59,7 @@ int run_eval(std::span<const std::string> args, Io& io) {
   BARY_CHECK(rest.size() == 1, "eval: one model is evaluated, {} came; name the folder of a run or checkpoint",
              rest.size());
   set_threads(static_cast<int>(r.threads));
-  LoadedModel m = load_model(rest[0]);
+  LoadedModel m = load_model(rest[0], r.reading);
   defaults_from_record(r, o, m.folder);
   BARY_CHECK(!r.dataset.empty(), "eval: no text to predict: the run left no record of one; give --dataset");
   DataOptions d{
@@ -107,14 +110,16 @@ int run_eval(std::span<const std::string> args, Io& io) {
 }  // namespace
 
 Command eval_command() {
-  return {"eval",
-          "measure how well a model predicts a text",
-          "RUN|CHECKPOINT [--dataset TEXT] [--key value ...]",
-          {{"bary eval runs/book", "perplexity on the text held out in training"},
-           {"bary eval runs/book --split train", "and on as much of the text it learned from"},
-           {"bary eval runs/book/last --dataset other.txt --split all --json", "on another text, for a program"}},
-          [] { return EvalRequest().options().help(); },
-          run_eval};
+  return {
+      "eval",
+      "measure how well a model predicts a text",
+      "RUN|CHECKPOINT [--dataset TEXT] [--key value ...]",
+      {{"bary eval runs/book", "perplexity on the text held out in training"},
+       {"bary eval runs/book --split train", "and on as much of the text it learned from"},
+       {"bary eval runs/book --block_size 1024 --rope_scaling yarn --rope_factor 4", "read past the window trained at"},
+       {"bary eval runs/book/last --dataset other.txt --split all --json", "on another text, for a program"}},
+      [] { return EvalRequest().options().help(); },
+      run_eval};
 }
 
 }  // namespace bary

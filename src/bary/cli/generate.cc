@@ -19,6 +19,7 @@ namespace {
 
 struct GenerateRequest {
   GenerateOptions generate;
+  Reading reading;
   std::string prompt = "\n", prompt_file, stop;
   int64_t threads = 0, samples = 1;
   bool json = false, quiet = false;
@@ -42,6 +43,7 @@ struct GenerateRequest {
     o.add("cache", &generate.cache, "keep keys and values of earlier tokens (never changes the text)");
     o.add("prefill_chunk", &generate.prefill_chunk, "prompt tokens a pass (0: all; never changes the text)",
           {.min = 0});
+    reading.describe(o);
     o.add("threads", &threads, "cores to use (0: all)", {.min = 0, .max = 1024});
     o.add("quiet", &quiet, "no summary at the end");
     o.add("json", &json, "print texts and counts as JSON");
@@ -118,7 +120,7 @@ int run_generate(std::span<const std::string> args, Io& io) {
              rest.size());
   check_sampler(r.generate.sampler);
   set_threads(static_cast<int>(r.threads));
-  LoadedModel m = load_model(rest[0]);
+  LoadedModel m = load_model(rest[0], r.reading);
   BARY_CHECK(m.tokenizer.has_value(),
              "generate: {} has no tokenizer.json, so its tokens cannot be turned into text; train with a text "
              "or a tokenizer",

@@ -1,11 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bary/model/config.h"
 
+#include <algorithm>
+
 #include "bary/base/json.h"
 #include "bary/base/nearest.h"
 #include "bary/base/quote.h"
 
 namespace bary {
+
+static void check_rope_scaling(const ModelConfig& c) {
+  BARY_CHECK(c.rope_original >= 0, "rope_original is {}; it is the window trained at, or 0 for block_size",
+             c.rope_original);
+  if (c.rope_scaling == RopeScaling::none) {
+    BARY_CHECK(c.rope_factor == 1, "rope_factor {} does nothing without rope_scaling; set it to linear, ntk or yarn",
+               c.rope_factor);
+    return;
+  }
+  BARY_CHECK(c.pos == Position::rotary,
+             "rope_scaling slows rotary positions down and this model has others; set pos=rotary or rope_scaling=none");
+  check_rotary(c.head_width(), c.rotary());
+}
 
 void ModelConfig::check() const {
   const std::pair<const char*, int64_t> sizes[] = {{"vocab_size", vocab_size},
@@ -34,6 +49,7 @@ void ModelConfig::check() const {
   BARY_CHECK(pos == Position::learned || positions() <= (int64_t{1} << 28) / n_embd,
              "context {} with n_embd {} would need a table of positions of over 2^28 numbers; ask for fewer positions",
              positions(), n_embd);
+  check_rope_scaling(*this);
   // Sizes are products of these: a model that could not be addressed is refused before anything is allocated.
   const double most = 1e12;
   BARY_CHECK(static_cast<double>(vocab_size) * static_cast<double>(n_embd) < most &&
@@ -48,6 +64,11 @@ void ModelConfig::check() const {
              "{}, context {}); make it smaller",
              n_layer, n_embd, n_head, head_width(), vocab_size, positions());
 }
+
+static const EnumNames<RopeScaling> kRopeScalings = {{"none", RopeScaling::none},
+                                                     {"linear", RopeScaling::linear},
+                                                     {"ntk", RopeScaling::ntk},
+                                                     {"yarn", RopeScaling::yarn}};
 
 void ModelConfig::describe(Options& o) {
   o.group("Model");
@@ -96,6 +117,9 @@ void ModelConfig::describe(Options& o) {
   o.add("tie_embeddings", &tie_embeddings, "one table for input and output");
   o.add("dropout", &dropout, "probability of dropping an activation", {.min = 0, .max = 1, .below_max = true});
   o.add("rope_theta", &rope_theta, "base of the rotary frequencies", {.min = 1});
+  o.add("rope_scaling", &rope_scaling, kRopeScalings, "how rotary positions reach past the window trained at");
+  o.add("rope_factor", &rope_factor, "how many times longer than that window", {.min = 1, .max = 1e6});
+  o.add("rope_original", &rope_original, "that window (0: block_size)", {.min = 0, .max = huge});
   o.add("norm_eps", &norm_eps, "added to the variance", {.min = 0});
   o.add("init", &init, {{"pytorch", InitStyle::pytorch}, {"gpt2", InitStyle::gpt2}}, "initial values");
 }
@@ -121,11 +145,37 @@ ModelConfig model_config_from_json(const nlohmann::json& j, const std::string& w
   c.describe(o);
   nlohmann::json known = nlohmann::json::object();
   for (const std::string& name : o.names()) {
+    const bool added_later = name == "rope_scaling" || name == "rope_factor" || name == "rope_original";
+    if (added_later && !j.contains(name)) continue;
     BARY_CHECK(j.contains(name), "{}: the key {} is missing; the file is incomplete, use a checkpoint written by bary",
                what, name);
     known[name] = j[name];
   }
   o.from_json(known, what);
+  c.check();
+  return c;
+}
+
+void Reading::describe(Options& o) {
+  o.add("rope_scaling", &rope_scaling, kRopeScalings,
+        "slow rotary positions down for a longer text (none: as the model has it)");
+  o.add("rope_factor", &rope_factor, "how many times longer than the window trained at", {.min = 1, .max = 1e6});
+}
+
+ModelConfig read_as(const ModelConfig& trained, const Reading& r) {
+  ModelConfig c = trained;
+  BARY_CHECK(r.rope_scaling != RopeScaling::none || r.rope_factor == 1,
+             "rope_factor {} does nothing without rope_scaling; set it to linear, ntk or yarn", r.rope_factor);
+  const bool changed = r.block_size || r.rope_scaling != RopeScaling::none;
+  if (changed && c.pos == Position::rotary && !c.rope_original) c.rope_original = c.block_size;
+  if (r.rope_scaling != RopeScaling::none) c.rope_scaling = r.rope_scaling, c.rope_factor = r.rope_factor;
+  if (r.block_size) {
+    BARY_CHECK(c.pos != Position::learned || r.block_size <= c.positions(),
+               "block_size {}: the model learned {} positions; read no more, or train with a larger context",
+               r.block_size, c.positions());
+    c.context = c.pos == Position::learned ? c.positions() : std::max(c.context, r.block_size);
+    c.block_size = r.block_size;
+  }
   c.check();
   return c;
 }

@@ -26,22 +26,41 @@ struct ModelConfig {
   bool scale = true, residual = true, qkv_bias = false, attn_proj = true, bias = true, head_bias = true;
   bool tie_embeddings = false;
   double dropout = 0, rope_theta = 10000, norm_eps = 1e-5;
+  RopeScaling rope_scaling = RopeScaling::none;  // reads a rotary model past the window it was trained at
+  double rope_factor = 1;                        // how much longer that is
+  int64_t rope_original = 0;                     // the window trained at; 0 = block_size
   InitStyle init = InitStyle::pytorch;
 
   int64_t heads_kv() const { return n_kv_head ? n_kv_head : n_head; }
   int64_t head_width() const { return d_head ? d_head : n_embd / n_head; }
   int64_t positions() const { return context > block_size ? context : block_size; }
+  RotaryOptions rotary() const {
+    return {rope_theta, rope_scaling, rope_factor, rope_original ? rope_original : block_size};
+  }
   int64_t mlp_width() const { return mlp_ratio * n_embd; }
   bool final_norm() const { return n_layer > 0 && (norm == NormPlace::pre || norm == NormPlace::parallel); }
   bool causal() const { return mask != Mask::full || mixer != Mixer::attention || n_layer == 0; }
 
-  // Refuses what cannot be built, naming both numbers: widths that do not divide, odd rotary heads, sizes below one.
+  // Refuses what cannot be built, naming both numbers: widths that do not divide, odd rotary heads, sizes below one,
+  // a scaling of rotary positions that are not there.
   void check() const;
   void describe(Options& options);  // every field above as an option
 };
 
 nlohmann::json to_json(const ModelConfig& c);  // the config.json of a checkpoint
+// Every key must be there, but for the rope_scaling group, which earlier files lack: absent, it is the default.
 ModelConfig model_config_from_json(const nlohmann::json& j, const std::string& what);
+
+// The same weights read another way than they were trained: no parameter depends on it.
+struct Reading {
+  int64_t block_size = 0;                        // the window; 0: as trained
+  RopeScaling rope_scaling = RopeScaling::none;  // none: as the model has it
+  double rope_factor = 1;
+
+  void describe(Options& options);  // the rotary settings as options
+};
+// Refuses a window beyond the positions a model learned, and a factor that nothing uses.
+ModelConfig read_as(const ModelConfig& trained, const Reading& r);
 
 // Named settings: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "chapter", and the rungs of the ladder: "token",
 // "average", "average-positions", "average-added", "head-replacing", "head", "heads", "heads-mlp", "block",

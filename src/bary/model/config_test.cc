@@ -56,6 +56,24 @@ TEST(ModelConfig, RefusesOddRotaryHeads) {
   EXPECT_NO_THROW(c.check());
 }
 
+TEST(ModelConfig, RefusesScalingsOfPositionsThatAreNotThere) {
+  auto rotary = [](ModelConfig& c, RopeScaling s) { c.pos = Position::rotary, c.rope_scaling = s, c.rope_factor = 4; };
+  expect_refused([](auto& c) { c.rope_scaling = RopeScaling::linear; }, {"pos=rotary"});
+  expect_refused([](auto& c) { c.pos = Position::rotary, c.rope_factor = 4; }, {"rope_factor 4", "rope_scaling"});
+  expect_refused([&](auto& c) { rotary(c, RopeScaling::linear), c.rope_factor = 0.5; }, {"0.5", "1 or more"});
+  expect_refused([&](auto& c) { rotary(c, RopeScaling::ntk), c.d_head = 2; }, {"ntk", "2", "linear"});
+  expect_refused([&](auto& c) { rotary(c, RopeScaling::yarn), c.rope_theta = 1; }, {"yarn", "theta 1"});
+  expect_refused([](auto& c) { c.rope_original = -1; }, {"rope_original is -1"});
+  for (RopeScaling s : {RopeScaling::linear, RopeScaling::ntk, RopeScaling::yarn}) {
+    ModelConfig c;
+    rotary(c, s);
+    EXPECT_NO_THROW(c.check());
+    EXPECT_EQ(c.rotary().original, 128);
+    c.rope_original = 32;
+    EXPECT_EQ(c.rotary().original, 32);
+  }
+}
+
 TEST(ModelConfig, RefusesSizesBelowOne) {
   expect_refused([](auto& c) { c.n_head = 0; }, {"n_head is 0"});
   expect_refused([](auto& c) { c.n_embd = 0; }, {"n_embd is 0"});
@@ -86,7 +104,7 @@ ModelConfig far_from_default() {
   c.norm_kind = NormKind::rms;
   c.pos = Position::rotary, c.mask = Mask::window, c.window = 3, c.scale = false, c.residual = false, c.qkv_bias = true;
   c.attn_proj = false, c.bias = false, c.head_bias = false, c.tie_embeddings = true, c.dropout = 0.25,
-  c.rope_theta = 500;
+  c.rope_theta = 500, c.rope_scaling = RopeScaling::yarn, c.rope_factor = 4, c.rope_original = 5;
   c.norm_eps = 1e-6, c.init = InitStyle::gpt2;
   return c;
 }
@@ -104,6 +122,36 @@ TEST(ModelConfig, GoesThroughJsonUnchanged) {
   EXPECT_EQ(c.dropout, 0.25);
   EXPECT_EQ(c.init, InitStyle::gpt2);
   EXPECT_FALSE(c.residual);
+}
+
+TEST(ModelConfig, ReadsFilesFromBeforeRotaryScaling) {
+  nlohmann::json j = to_json(ModelConfig{});
+  const nlohmann::json whole = j;
+  for (const char* key : {"rope_scaling", "rope_factor", "rope_original"}) EXPECT_EQ(j.erase(key), 1u) << key;
+  EXPECT_EQ(to_json(model_config_from_json(j, "config.json")), whole);
+}
+
+TEST(Reading, ChangesTheWindowAndThePace) {
+  ModelConfig c;
+  c.pos = Position::rotary;
+  EXPECT_EQ(to_json(read_as(c, {})), to_json(c));
+  const ModelConfig longer = read_as(c, {512, RopeScaling::yarn, 4});
+  EXPECT_EQ(longer.block_size, 512);
+  EXPECT_EQ(longer.positions(), 512);
+  EXPECT_EQ(longer.rotary().original, 128) << "the window trained at, not the one read";
+  EXPECT_EQ(read_as(longer, {1024}).rotary().factor, 4) << "none: as the model has it";
+  EXPECT_EQ(read_as(longer, {1024}).rotary().original, 128);
+  EXPECT_EQ(read_as(c, {32}).block_size, 32);
+  ModelConfig table;
+  table.context = 256;
+  EXPECT_EQ(read_as(table, {200}).positions(), 256) << "the table keeps its size";
+  EXPECT_EQ(read_as(table, {32}).positions(), 256);
+  auto refused = [](const ModelConfig& m, const Reading& r, const std::string& part) {
+    EXPECT_NE(refusal([&] { read_as(m, r); }).find(part), std::string::npos) << part;
+  };
+  refused(table, {257}, "learned 256 positions");
+  refused(table, {0, RopeScaling::ntk, 2}, "pos=rotary");
+  refused(c, {0, RopeScaling::none, 2}, "rope_factor 2");
 }
 
 TEST(ModelConfig, EveryKeyOfTheFileMatters) {  // the two configurations differ in all of them

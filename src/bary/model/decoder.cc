@@ -67,7 +67,7 @@ void Decoder::ensure_positions(int64_t n) {
   if (c.pos == Position::sinusoidal && (!sinusoids_.defined() || sinusoids_.dim(0) < n))
     sinusoids_ = sinusoidal_table(n, c.n_embd);
   if (c.pos == Position::rotary && (!rotary_ || rotary_->positions < n))
-    rotary_ = std::make_unique<RotaryTable>(n, c.head_width(), c.rope_theta);
+    rotary_ = std::make_unique<RotaryTable>(n, c.head_width(), c.rotary());
 }
 
 Tensor Decoder::embed(std::span<const int32_t> ids, int64_t B, const Pass& pass) const {

@@ -98,6 +98,29 @@ TEST(Decoder, TheSameWeightsRunAtEveryLength) {
   }
 }
 
+// The same weights under another pace of their rotary positions, read past their window
+TEST(Decoder, RotaryScalingIsASetting) {
+  ModelConfig c = small();
+  c.pos = Position::rotary;
+  Decoder plain(c, 2);
+  const std::vector<int32_t> ids = random_ids(12, 37), longer = random_ids(40, 37);
+  plain.ensure_positions(40);
+  for (RopeScaling s : {RopeScaling::linear, RopeScaling::ntk, RopeScaling::yarn}) {
+    ModelConfig scaled = c;
+    scaled.rope_scaling = s, scaled.rope_factor = 4;
+    Decoder model(scaled, 3);
+    EXPECT_TRUE(copy_parameters(plain.parameters(), model.parameters()).empty());
+    EXPECT_NE(model.logits(ids, 1).to_vector(), plain.logits(ids, 1).to_vector());
+    EXPECT_THROW(model.logits(longer, 1), Error);
+    model.ensure_positions(40);
+    EXPECT_NE(model.logits(longer, 1).to_vector(), plain.logits(longer, 1).to_vector());
+  }
+  ModelConfig same = c;
+  same.rope_scaling = RopeScaling::linear;
+  Decoder model(same, 2);
+  EXPECT_EQ(model.logits(ids, 1).to_vector(), plain.logits(ids, 1).to_vector());
+}
+
 TEST(Decoder, ContextMakesTheTableLongerThanTheWindow) {
   ModelConfig c = small();
   c.context = 20;

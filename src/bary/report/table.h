@@ -20,13 +20,15 @@ class Table {
   Table& row(std::vector<std::string> cells);
   Table& rule();  // a line across, for sums
   size_t rows() const { return rows_.size(); }
+  const std::vector<Column>& columns() const { return columns_; }
+  const std::vector<std::vector<std::string>>& cells() const { return rows_; }  // an empty row is a line across
 
   // Header, a line, rows; two spaces between columns and none at the end of a line. Every line ends with '\n'.
   std::string text() const;
 
  private:
   std::vector<Column> columns_;
-  std::vector<std::vector<std::string>> rows_;  // an empty row is a line across
+  std::vector<std::vector<std::string>> rows_;
 };
 
 }  // namespace bary

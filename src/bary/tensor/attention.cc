@@ -12,22 +12,6 @@
 
 namespace bary {
 
-RotaryTable::RotaryTable(int64_t positions_, int64_t D_, double theta) : positions(positions_), D(D_) {
-  BARY_CHECK(D % 2 == 0,
-             "rotary positions: the width of a head is {}, it must be even; choose another n_head or d_head", D);
-  int64_t half = D / 2;
-  cosines = Tensor(Shape{positions * half});
-  sines = Tensor(Shape{positions * half});
-  for (int64_t i = 0; i < half; ++i) {
-    double frequency = portable::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(D));
-    for (int64_t t = 0; t < positions; ++t) {
-      double angle = static_cast<double>(t) * frequency;
-      cosines.data()[t * half + i] = static_cast<float>(portable::cos(angle));
-      sines.data()[t * half + i] = static_cast<float>(portable::sin(angle));
-    }
-  }
-}
-
 KeyValues::KeyValues(int64_t B_, int64_t heads_, int64_t D_, int64_t capacity_)
     : B(B_), heads(heads_), D(D_), capacity(capacity_), value_stride(padded_stride(D_)) {
   for (int64_t i = 0; i < B * heads; ++i) {

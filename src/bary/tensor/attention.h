@@ -7,15 +7,9 @@
 #include <vector>
 
 #include "bary/tensor/ops.h"
+#include "bary/tensor/rotary.h"
 
 namespace bary {
-
-// cos and sin of position theta^(-2i/D) for the rows of a call (Su et al. 2021)
-struct RotaryTable {
-  RotaryTable(int64_t positions, int64_t D, double theta);
-  int64_t positions = 0, D = 0;
-  Tensor cosines, sines;  // (positions, D/2), rows without padding
-};
 
 // Keys and values of earlier positions of one layer, in the form the kernel reads: keys transposed in panels, values in
 // rows, both per sequence and key head.

@@ -16,7 +16,16 @@
 namespace bary {
 namespace {
 
-std::atomic<int64_t> g_floats{0};
+std::atomic<int64_t> g_floats{0};  // in pools or in use
+std::atomic<int64_t> g_most_kept{int64_t{1} << 28};
+std::atomic<int64_t> g_live{0}, g_peak{0};  // in use, and the most of that
+
+void count_live(int64_t floats) {
+  const int64_t now = g_live.fetch_add(floats, std::memory_order_relaxed) + floats;
+  int64_t peak = g_peak.load(std::memory_order_relaxed);
+  while (now > peak && !g_peak.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+  }
+}
 
 // Eight size classes an octave: at most 1/8 is wasted, and lengths that vary a little reuse the same block.
 int64_t size_class(int64_t n) {
@@ -63,9 +72,8 @@ class BufferPool {
     return p;
   }
   void give(float* p, int64_t capacity) {
-    constexpr int64_t kMostKept = int64_t{1} << 28;  // 1 GiB a thread: beyond it, memory goes back to the system
     std::lock_guard lock(mutex_);
-    if (capacity >= kOwnBlock && kept_ + capacity > kMostKept) return release(p, capacity);
+    if (capacity >= kOwnBlock && kept_ + capacity > g_most_kept) return release(p, capacity);
     kept_ += capacity;
     free_[capacity].push_back(p);
   }
@@ -100,15 +108,19 @@ class BufferPool {
 Buffer::Buffer(int64_t floats)
     : size_(floats), capacity_(size_class(floats > 0 ? floats : 1)), pool_(BufferPool::mine()) {
   data_ = pool_->take(capacity_);
+  count_live(size_);
 }
-Buffer::~Buffer() {
-  if (data_) pool_->give(data_, capacity_);
+Buffer::~Buffer() { release(); }
+void Buffer::release() {
+  if (!data_) return;
+  pool_->give(std::exchange(data_, nullptr), capacity_);
+  count_live(-size_);
 }
 Buffer::Buffer(Buffer&& o) noexcept
     : data_(std::exchange(o.data_, nullptr)), size_(o.size_), capacity_(o.capacity_), pool_(std::move(o.pool_)) {}
 Buffer& Buffer::operator=(Buffer&& o) noexcept {
   if (this != &o) {
-    if (data_) pool_->give(data_, capacity_);
+    release();
     data_ = std::exchange(o.data_, nullptr);
     size_ = o.size_;
     capacity_ = o.capacity_;
@@ -118,5 +130,10 @@ Buffer& Buffer::operator=(Buffer&& o) noexcept {
 }
 
 int64_t pooled_floats() { return g_floats; }
+
+int64_t keep_freed(int64_t floats) { return g_most_kept.exchange(floats); }
+
+MemoryWatch::MemoryWatch() : before_(g_live) { g_peak = before_; }
+int64_t MemoryWatch::peak_floats() const { return g_peak - before_; }
 
 }  // namespace bary

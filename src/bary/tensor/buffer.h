@@ -26,6 +26,7 @@ class Buffer {
   explicit operator bool() const { return data_ != nullptr; }
 
  private:
+  void release();
   float* data_ = nullptr;
   int64_t size_ = 0, capacity_ = 0;
   std::shared_ptr<BufferPool> pool_;
@@ -33,5 +34,19 @@ class Buffer {
 
 // Floats taken from the system by all pools so far, in use or kept for reuse: flat over a run once it is warm.
 int64_t pooled_floats();
+
+// Freed memory that a thread's pool keeps for reuse, at most; beyond it, large blocks go back to the system. Returns
+// what it was; 2^28 floats (1 GiB) at first.
+int64_t keep_freed(int64_t floats);
+
+// What buffers held at most while it lives, beyond what they held when it began. Of the whole process; one at a time.
+class MemoryWatch {
+ public:
+  MemoryWatch();
+  int64_t peak_floats() const;
+
+ private:
+  int64_t before_;
+};
 
 }  // namespace bary

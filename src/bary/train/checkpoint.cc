@@ -68,7 +68,7 @@ std::filesystem::path find_checkpoint(const std::filesystem::path& folder, bool 
        folder.string(), folder.string());
 }
 
-LoadedModel load_model(const std::filesystem::path& folder) {
+LoadedModel load_model(const std::filesystem::path& folder, const Reading& reading) {
   LoadedModel out;
   LoadedCheckpoint c = load_checkpoint(find_checkpoint(folder, true), {.optimizer = false});
   ModelConfig config = model_config_from_json(c.config, (c.folder / "config.json").string());
@@ -80,7 +80,7 @@ LoadedModel load_model(const std::filesystem::path& folder) {
       promised <= held,
       "{}: config.json describes a model of {} numbers and model.safetensors holds {}; do the two belong together?",
       c.folder.string(), promised, held);
-  out.model = std::make_unique<Decoder>(config, 0);
+  out.model = std::make_unique<Decoder>(read_as(config, reading), 0);
   check_no_more(c.weights, out.model->parameters(), c.folder);
   read_all(c.weights, out.model->parameters(), out.model->parameters().values(), "");
   out.model->parameters().changed();

@@ -25,7 +25,7 @@ struct LoadedModel {
   std::filesystem::path folder;
 };
 // `folder` may be a checkpoint or a run's out_dir (then its best, else its last).
-LoadedModel load_model(const std::filesystem::path& folder);
+LoadedModel load_model(const std::filesystem::path& folder, const Reading& reading = {});
 // Weights, moments and state of a run's last checkpoint, into a model of the same configuration.
 nlohmann::json resume_into(const std::filesystem::path& folder, Decoder& model, AdamW& optimizer);
 std::filesystem::path find_checkpoint(const std::filesystem::path& folder, bool best_first);

@@ -31,6 +31,20 @@ struct Trained {
   AdamW adamw;
 };
 
+TEST(Checkpoint, IsReadPastItsWindow) {
+  Folder folder;
+  ModelConfig c = small_model();
+  c.pos = Position::rotary;
+  const Decoder trained(c, 3);
+  save_model(folder / "last", trained, Tokenizer::bytes(), nullptr, {});
+  const std::vector<int32_t> longer = random_ids(3 * c.block_size, 29);
+  EXPECT_THROW(load_model(folder / "last").model->logits(longer, 1), Error);
+  const LoadedModel plain = load_model(folder / "last", {3 * c.block_size});
+  const LoadedModel slow = load_model(folder / "last", {3 * c.block_size, RopeScaling::ntk, 3});
+  EXPECT_EQ(values(*slow.model), values(trained));
+  EXPECT_NE(slow.model->logits(longer, 1).to_vector(), plain.model->logits(longer, 1).to_vector());
+}
+
 TEST(Checkpoint, ComesBackBitForBit) {
   Folder folder;
   Trained t;

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bary/lab/results.h"
+
+#include <gtest/gtest.h>
+
+#include "bary/base/error.h"
+#include "bary/base/file.h"
+#include "bary/lab/runner.h"
+
+namespace bary::lab {
+namespace {
+
+class LabResults : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // Three rows that count how often they were measured
+  Experiment counting(int revision = 1) {
+    Experiment e;
+    e.name = "counting";
+    e.revision = revision;
+    e.claims = {{"C", "three rows", "3", "three are there"}};
+    e.units = [this](const Plan&) {
+      std::vector<Unit> units;
+      for (const char* key : {"row/1", "row/2", "row/3"})
+        units.push_back({key, 1, [this](const Work& work) {
+                           work.progress(0.5);
+                           ++measured_;
+                           return nlohmann::json{{"value", measured_}};
+                         }});
+      return units;
+    };
+    e.judge = [](const Rows& rows, const Plan&) {
+      Findings f;
+      f.say("C", std::to_string(rows.all().size()), verdict_of(rows.all().size() == 3));
+      return f;
+    };
+    return e;
+  }
+  bool run(const Experiment& e, int64_t stop_at = -1) {
+    Results results = Results::open(folder_, {});
+    const Experiment* chosen[] = {&e};
+    RunHooks hooks;
+    hooks.stop = [&] { return measured_ == stop_at; };
+    return run_experiments(chosen, {}, results, hooks);
+  }
+  std::string refusal() {
+    try {
+      Results::open(folder_, {});
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::input);
+      return e.what();
+    }
+    return "(accepted)";
+  }
+  void write(const std::string& text) { write_file_atomic(folder_ / kResultsName, text); }
+
+  std::filesystem::path folder_;
+  int64_t measured_ = 0;
+};
+
+TEST_F(LabResults, FinishedRowsAreNotRunAgain) {
+  const Experiment e = counting();
+  EXPECT_FALSE(run(e, 2));  // stopped before the third
+  EXPECT_EQ(measured_, 2);
+  EXPECT_TRUE(run(e));
+  EXPECT_EQ(measured_, 3);
+  EXPECT_TRUE(run(e));
+  EXPECT_EQ(measured_, 3);
+  EXPECT_EQ(Results::load(folder_).rows(e).sample("row", "value").values, (std::vector<double>{1, 2, 3}));
+}
+
+TEST_F(LabResults, RowsOfAnOlderRecipeAreMeasuredAnew) {
+  run(counting(1));
+  const Experiment e = counting(2);
+  EXPECT_TRUE(Results::load(folder_).outdated(e));
+  EXPECT_TRUE(Results::load(folder_).rows(e).all().empty());
+  run(e);
+  EXPECT_EQ(measured_, 6);
+  EXPECT_FALSE(Results::load(folder_).outdated(e));
+}
+
+TEST_F(LabResults, ARowThatThrowsLosesNoneBeforeIt) {
+  Experiment e = counting();
+  auto units = e.units;
+  e.units = [units](const Plan& plan) {
+    auto all = units(plan);
+    all[1].run = [](const Work&) -> nlohmann::json { fail("this one breaks"); };
+    return all;
+  };
+  EXPECT_THROW(run(e), Error);
+  EXPECT_EQ(Results::load(folder_).rows(e).all().size(), 1u);
+}
+
+TEST_F(LabResults, AnotherFormatIsRefusedWithTheReason) {
+  run(counting());
+  std::string text = read_file(folder_ / kResultsName);
+  text.replace(text.find("\"format\": 1"), 11, "\"format\": 7");
+  write(text);
+  EXPECT_NE(refusal().find("written in format 7, this version reads format 1"), std::string::npos) << refusal();
+}
+
+TEST_F(LabResults, AnotherBudgetOrTextIsNotMixedIn) {
+  run(counting());
+  EXPECT_THROW(Results::open(folder_, {Budget::chapter, "tinyshakespeare", ""}), Error);
+  EXPECT_THROW(Results::open(folder_, {Budget::quick, "book.txt", ""}), Error);
+  Results r = Results::open(folder_, {});
+  r.set_corpus_sha256("aa");
+  EXPECT_THROW(r.set_corpus_sha256("bb"), Error);
+}
+
+TEST_F(LabResults, DamageIsRefusedAtEveryByte) {
+  run(counting());
+  const std::string whole = read_file(folder_ / kResultsName);
+  for (size_t n = 0; n + 2 < whole.size(); n += 7) {
+    write(whole.substr(0, n));
+    EXPECT_NE(refusal(), "(accepted)") << "cut after " << n << " bytes";
+  }
+  for (const char* text : {"[]", "3", "{\"format\": 1}", "{\"format\": 1, \"budget\": \"huge\", \"corpus\": \"\"}",
+                           "{\"format\": 1, \"budget\": \"quick\", \"corpus\": \"a\", \"corpus_sha256\": \"\", "
+                           "\"experiments\": {\"x\": {\"revision\": 1, \"machine\": null, \"rows\": [1]}}}"}) {
+    write(text);
+    EXPECT_NE(refusal(), "(accepted)") << text;
+  }
+}
+
+TEST_F(LabResults, SeedsAreReadFromTheKeys) {
+  const Experiment e = counting();
+  run(e);
+  EXPECT_EQ(Results::load(folder_).seeds(e), 3);
+}
+
+TEST_F(LabResults, NothingMeasuredYetSaysWhatToRun) {
+  try {
+    Results::load(folder_);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("bary lab run"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace bary::lab

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bary/lab/sample.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "bary/report/format.h"
+
+namespace bary::lab {
+
+double Sample::mean() const {
+  double sum = 0;
+  for (double v : values) sum += v;
+  return values.empty() ? std::numeric_limits<double>::quiet_NaN() : sum / static_cast<double>(n());
+}
+
+double Sample::deviation() const {
+  if (n() < 2) return 0;
+  const double m = mean();
+  double sum = 0;
+  for (double v : values) sum += (v - m) * (v - m);
+  return std::sqrt(sum / static_cast<double>(n() - 1));
+}
+
+double Sample::standard_error() const { return n() ? deviation() / std::sqrt(static_cast<double>(n())) : 0; }
+
+std::string Sample::text(int digits) const {
+  if (values.empty()) return "";
+  std::string out = number_text(mean(), digits);
+  return n() > 1 ? out + " ± " + number_text(deviation(), 2) : out;
+}
+
+Sample operator-(const Sample& a, const Sample& b) {
+  Sample d;
+  for (size_t i = 0; i < std::min(a.values.size(), b.values.size()); ++i) d.values.push_back(a.values[i] - b.values[i]);
+  return d;
+}
+
+Verdict within(const Sample& s, double low, double high) {
+  if (s.n() == 0) return Verdict::undecided;
+  const double m = s.mean(), reach = 2 * s.standard_error();
+  if (m >= low && m <= high) return Verdict::holds;
+  return m + reach >= low && m - reach <= high ? Verdict::undecided : Verdict::fails;
+}
+
+Verdict verdict_of(bool holds) { return holds ? Verdict::holds : Verdict::fails; }
+
+Verdict both(Verdict a, Verdict b) {
+  if (a == Verdict::fails || b == Verdict::fails) return Verdict::fails;
+  return a == Verdict::holds && b == Verdict::holds ? Verdict::holds : Verdict::undecided;
+}
+
+const nlohmann::json& Rows::at(const std::string& key) const {
+  static const nlohmann::json kNothing;
+  auto found = rows_.find(key);
+  return found == rows_.end() ? kNothing : found->second;
+}
+
+Sample Rows::sample(const std::string& row, const std::string& field) const {
+  Sample s;
+  for (int64_t seed = 1; has(row + "/" + std::to_string(seed)); ++seed) {
+    const double v = number(row + "/" + std::to_string(seed), field);
+    s.values.push_back(v);
+  }
+  return s;
+}
+
+// JSON has no NaN: a null stands for it.
+double Rows::number(const std::string& key, const std::string& field) const {
+  const nlohmann::json& row = at(key);
+  return row.is_object() && row.contains(field) && row[field].is_number() ? row[field].get<double>()
+                                                                          : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::vector<double> Rows::numbers(const std::string& key, const std::string& field) const {
+  std::vector<double> out;
+  const nlohmann::json& row = at(key);
+  if (!row.is_object() || !row.contains(field) || !row[field].is_array()) return out;
+  for (const auto& v : row[field])
+    out.push_back(v.is_number() ? v.get<double>() : std::numeric_limits<double>::quiet_NaN());
+  return out;
+}
+
+}  // namespace bary::lab

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measured rows and what is said of several of them: means, spreads, and verdicts that know how sure they can be.
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace bary::lab {
+
+enum class Verdict { holds, fails, undecided };
+
+// Values of one figure over seeds.
+struct Sample {
+  std::vector<double> values;
+  int64_t n() const { return static_cast<int64_t>(values.size()); }
+  double mean() const;                     // NaN without values
+  double deviation() const;                // sqrt(sum (x - mean)^2 / (n-1)); 0 for fewer than two
+  double standard_error() const;           // deviation / sqrt(n)
+  std::string text(int digits = 4) const;  // "38.07 ± 0.42", "38.07" of one value, "" of none
+};
+Sample operator-(const Sample& a, const Sample& b);  // pair by pair: the same seed on both sides
+
+// low <= mean <= high. Open without values, and where the mean lies outside by no more than twice its standard error:
+// the spread is too wide to say no. NaN fails.
+Verdict within(const Sample& s, double low, double high);
+inline Verdict at_least(const Sample& s, double low) { return within(s, low, std::numeric_limits<double>::infinity()); }
+inline Verdict at_most(const Sample& s, double high) {
+  return within(s, -std::numeric_limits<double>::infinity(), high);
+}
+Verdict verdict_of(bool holds);
+Verdict both(Verdict a, Verdict b);  // fails if either does, holds if both do
+
+// The finished rows of one experiment by their units' keys.
+class Rows {
+ public:
+  using Map = std::map<std::string, nlohmann::json>;
+  Rows() = default;
+  explicit Rows(Map rows) : rows_(std::move(rows)) {}
+
+  bool has(const std::string& key) const { return rows_.contains(key); }
+  const nlohmann::json& at(const std::string& key) const;  // null if it has not been measured
+  // The field of rows "row/1", "row/2", ...; those not measured are left out.
+  Sample sample(const std::string& row, const std::string& field) const;
+  double number(const std::string& key, const std::string& field) const;                // NaN if not measured
+  std::vector<double> numbers(const std::string& key, const std::string& field) const;  // empty if not measured
+  const Map& all() const { return rows_; }
+
+ private:
+  Map rows_;
+};
+
+}  // namespace bary::lab

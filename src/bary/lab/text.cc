@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Findings as text, and as CSV.
+#include "bary/lab/page.h"
+#include "bary/report/format.h"
+
+namespace bary::lab {
+
+Judged judge(const Experiment& e, const Results& results) {
+  const Setting& s = results.setting();
+  const Plan plan{s.budget, results.seeds(e), s.own_text()};
+  const Rows rows = results.rows(e);
+  Judged j{&e, rows.all().empty() ? Findings() : e.judge(rows, plan), results.machine(e)};
+  for (const Outcome& o : j.findings.outcomes) e.claim(o.id);  // every outcome belongs to a claim
+  return j;
+}
+
+std::string claims_text(const Judged& j) {
+  Table t({{"claim", Align::left}, {"measured", Align::left}, {"published", Align::left}, {"verdict", Align::left}});
+  for (const Outcome& o : j.findings.outcomes)
+    t.row({o.id, o.measured, j.experiment->claim(o.id).published, verdict_text(o.verdict)});
+  return t.text();
+}
+
+std::string findings_text(const Judged& j, const TextStyle& style) {
+  std::string out = fmt::format("\n{}: {}\n\n", j.experiment->name, j.experiment->question);
+  for (const auto& [title, table] : j.findings.tables) out += title + "\n" + table.text() + "\n";
+  for (const Figure& f : j.findings.figures) {
+    PlotOptions o;
+    o.title = f.title + " (" + f.y_label + ")";
+    o.x_label = f.x_label;
+    o.width = std::min(style.columns, 100);
+    o.log_x = f.log_x, o.log_y = f.log_y;
+    o.unicode = style.unicode;
+    out += line_plot(f.series, o) + "\n";
+  }
+  if (!j.findings.outcomes.empty()) out += claims_text(j);
+  for (const std::string& note : j.findings.notes) out += "note: " + note + "\n";
+  return out;
+}
+
+namespace {
+
+std::string csv_cell(const std::string& text) {  // RFC 4180
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+}  // namespace
+
+std::string csv_report(const std::vector<Judged>& all) {
+  std::string out = "experiment,claim,says,measured,published,verdict\n";
+  for (const Judged& j : all) {
+    for (const Outcome& o : j.findings.outcomes) {
+      const Claim& c = j.experiment->claim(o.id);
+      for (const std::string& cell : {j.experiment->name, o.id, c.says, o.measured, c.published})
+        out += csv_cell(cell) + ",";
+      out += verdict_text(o.verdict) + "\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace bary::lab

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bary/lab/training.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "bary/model/count.h"
+#include "bary/text/batch.h"
+#include "bary/train/evaluate.h"
+#include "bary/train/gradient.h"
+#include "bary/train/loop.h"
+#include "bary/train/schedule.h"
+
+namespace bary::lab {
+
+double recipe_gflop(const Recipe& r) {
+  return count_flops(r.model, r.model.block_size).training * static_cast<double>(r.steps * r.batch) / 1e9;
+}
+
+Batches text_windows(const TrainData& data, int64_t T, uint64_t seed) {
+  Windows windows(data.train, T, "the training part");
+  return [windows, seed](int64_t step, int64_t s, std::span<int32_t> in, std::span<int32_t> out) {
+    windows.window(seed, Purpose::batch, static_cast<uint64_t>(step), static_cast<uint64_t>(s), in, out);
+  };
+}
+
+std::unique_ptr<Decoder> train_model(const Recipe& r, const Batches& batches, const Work& work, const Watch& watch) {
+  auto model = std::make_unique<Decoder>(r.model, r.seed);
+  GradientSum gradient(*model, Traversal::automatic, r.batch);
+  AdamW optimizer(model->parameters(), r.adamw);
+  const Schedule schedule{ScheduleKind::constant, r.learning_rate, 0, r.warmup, r.steps, 0.2};
+  for (int64_t it = 0; it < r.steps; ++it) {
+    Pass pass;
+    pass.training = true;
+    pass.seed = r.seed;
+    pass.step = static_cast<uint64_t>(it);
+    const auto sum = gradient.compute(
+        r.batch, r.model.block_size,
+        [&](int64_t s, std::span<int32_t> in, std::span<int32_t> out) { batches(it, s, in, out); }, pass);
+    AdamW::Report report{0, false};
+    if (std::isfinite(sum.loss)) report = optimizer.step(gradient.values(), sum.tokens, learning_rate(schedule, it));
+    const double loss = report.finite ? sum.mean() : std::nan("");
+    if (watch) watch({it + 1, loss, report.norm}, *model);
+    work.progress(static_cast<double>(it + 1) / static_cast<double>(r.steps));
+    if (!report.finite) break;
+  }
+  return model;
+}
+
+Perplexities perplexities(const Decoder& model, const TrainData& data, bool few) {
+  if (few) {
+    return {evaluate_some(model, data.val, {}, 16, 1).perplexity(),
+            evaluate_some(model, train_sample(data), {}, 16, 1).perplexity()};
+  }
+  return {evaluate_all(model, data.val, {}, true).perplexity(),
+          evaluate_all(model, train_sample(data), {}, true).perplexity()};
+}
+
+TokenSpan held_out(const Work& work) {
+  const TokenSpan all = work.text().val;
+  return work.plan.budget == Budget::smoke ? all.slice(0, std::min<int64_t>(all.size(), 2000)) : all;
+}
+
+bool keep_point(int64_t step, int64_t steps, int64_t points) {
+  const int64_t every = std::max<int64_t>(1, steps / std::max<int64_t>(points, 1));
+  return step == 1 || step == steps || step % every == 0;
+}
+
+}  // namespace bary::lab

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training as the lab does it: the steps of train/ without files. The same seed gives the weights of `bary train`.
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "bary/lab/experiment.h"
+#include "bary/model/decoder.h"
+#include "bary/train/adamw.h"
+
+namespace bary::lab {
+
+struct Recipe {
+  ModelConfig model;
+  int64_t steps = 3000, batch = 64;
+  double learning_rate = 1e-3;  // constant after the warm-up
+  int64_t warmup = 0;
+  uint64_t seed = 1;
+  AdamWOptions adamw{};
+};
+double recipe_gflop(const Recipe& r);
+
+// Sequence s of step `step`; inputs and targets are model.block_size long, targets of -1 do not count.
+using Batches = std::function<void(int64_t step, int64_t s, std::span<int32_t> inputs, std::span<int32_t> targets)>;
+// The random windows of `bary train`. `data` outlives what is returned.
+Batches text_windows(const TrainData& data, int64_t T, uint64_t seed);
+
+struct StepSeen {
+  int64_t step;  // updates done
+  double loss;   // nats a target, of the batch before the update
+  double gradient_norm;
+};
+// Called after every update.
+using Watch = std::function<void(const StepSeen&, Decoder&)>;
+
+// A loss that is not finite ends the training where it is: its last loss is NaN.
+std::unique_ptr<Decoder> train_model(const Recipe& r, const Batches& batches, const Work& work,
+                                     const Watch& watch = {});
+
+// Perplexities after the chapter's definition: all whole windows of the held-out text, and of as much of the start of
+// the training text.
+struct Perplexities {
+  double val = 0, train = 0;
+};
+// `few`: of 16 random windows of each instead, for a smoke run.
+Perplexities perplexities(const Decoder& model, const TrainData& data, bool few = false);
+
+// The held-out text; under smoke, which only sees whether things run, its first 2,000 tokens at most.
+TokenSpan held_out(const Work& work);
+
+// Keeps a value now and then: about `points` of them over `steps`, the first and the last included.
+bool keep_point(int64_t step, int64_t steps, int64_t points);
+
+}  // namespace bary::lab
