@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bary/base/random.h"
 #include "bary/lab/list.h"
+#include "bary/lab/random_tensor.h"
 #include "bary/report/format.h"
 #include "bary/tensor/fused.h"
 
@@ -14,23 +14,7 @@ namespace {
 
 constexpr double kStep = 0x1p-23;  // between neighbouring floats, relative
 
-Tensor random_rows(int64_t T, int64_t C, uint64_t which) {
-  Tensor x(Shape{1, T, C});
-  RandomStream random(1, Purpose::synthetic, which);
-  for (int64_t t = 0; t < T; ++t)
-    for (int64_t c = 0; c < C; ++c) x.row(t)[c] = static_cast<float>(random.normal());
-  return x;
-}
-
-double largest_difference(const Tensor& a, const Tensor& b) {
-  double most = 0;
-  for (int64_t r = 0; r < a.rows(); ++r)
-    for (int64_t c = 0; c < a.channels(); ++c)
-      most = std::max(most, std::fabs(static_cast<double>(a.row(r)[c]) - static_cast<double>(b.row(r)[c])));
-  return most;
-}
-
-double largest(const Tensor& x) { return largest_difference(x, Tensor::zeros(x.shape())); }
+Tensor random_rows(int64_t T, int64_t C, uint64_t which) { return random_tensor({1, T, C}, which); }
 
 nlohmann::json order(const Work&) {  // the last row of the average of a sentence and of its words shuffled
   const int64_t T = 6, C = 32;

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "bary/base/clock.h"
-#include "bary/base/random.h"
 #include "bary/lab/list.h"
+#include "bary/lab/random_tensor.h"
 #include "bary/report/format.h"
 #include "bary/tensor/attention.h"
 #include "bary/tensor/fused.h"
@@ -25,14 +25,6 @@ constexpr Published kPublished[] = {
     {512, "5.761", "3.105", "8", "34.4"},         {1024, "16.414", "4.008", "32", "89.1"},
     {2048, "51.573", "9.989", "128", "296.1"},    {4096, "225.432", "20.176", "512", "1100.1"},
     {8192, "832.838", "40.106", "2048", "4300.1"}};
-
-Tensor random_tensor(Shape shape, uint64_t which, double scale) {
-  Tensor t(shape);
-  RandomStream random(1, Purpose::synthetic, which);
-  for (int64_t r = 0; r < t.rows(); ++r)
-    for (int64_t c = 0; c < t.channels(); ++c) t.row(r)[c] = static_cast<float>(random.uniform(-scale, scale));
-  return t;
-}
 
 double fastest_ms(int64_t times, const std::function<void()>& f) {
   double best = HUGE_VAL;
@@ -55,12 +47,12 @@ nlohmann::json layer(int64_t n, bool stored, const Work& work) {
   const Init init{Init::Kind::uniform, 1 / std::sqrt(static_cast<double>(kWidth))};
   const Tensor qkv = p.add("qkv", {3 * kWidth, kWidth}, Role::matrix, init),
                out = p.add("out", {kWidth, kWidth}, Role::matrix, init);
-  const Tensor x = random_tensor({1, n, kWidth}, 1, 1.7);
+  const Tensor x = random_tensor({1, n, kWidth}, 1);
   AttentionOptions o;
   o.heads = kHeads;
   o.mask = Mask::full;  // as the chapter's: every score is computed
   auto attend = [&](const Tensor& t) { return stored ? attention_by_definition(t, o) : attention(t, o); };
-  linear(attend(linear(random_tensor({1, 64, kWidth}, 1, 1.7), qkv)), out);  // packs the weights
+  linear(attend(linear(random_tensor({1, 64, kWidth}, 1), qkv)), out);  // packs the weights
   const int64_t times = n <= 1024 ? 5 : n <= 8192 ? 2 : 1;
   const Kept kept;
   Tensor result;

@@ -146,6 +146,8 @@ BpeCoder::BpeCoder(const TokenStore& tokens, const std::array<int32_t, 256>& byt
     pairs_.insert(left, right, {static_cast<int32_t>(i), result}, &added);
     if (added) made_by[static_cast<size_t>(result)] = static_cast<int32_t>(i);
   }
+  byte_ranks_.resize(size_t{1} << 16);
+  for (size_t i = 0; i < byte_ranks_.size(); ++i) byte_ranks_[i] = rank_of(byte_ids_[i >> 8], byte_ids_[i & 255]);
   for (size_t i = 0; i < merges.size(); ++i)
     in_order_ = in_order_ && std::max(made_by[static_cast<size_t>(merges[i].left)],
                                       made_by[static_cast<size_t>(merges[i].right)]) < static_cast<int32_t>(i);
@@ -239,7 +241,10 @@ size_t BpeCoder::code_short(std::string_view piece, int32_t* ids) const {
     return rank != nullptr ? static_cast<uint32_t>(rank->rank) << 6 | static_cast<uint32_t>(at) : kNoKey;
   };
   for (size_t i = 0; i < n; ++i) ids[i] = byte_ids_[static_cast<uint8_t>(piece[i])];
-  for (size_t i = 0; i + 1 < n; ++i) keys[i] = key_of(i, i + 1);
+  for (size_t i = 0; i + 1 < n; ++i) {
+    const int32_t rank = byte_ranks_[size_t{static_cast<uint8_t>(piece[i])} << 8 | static_cast<uint8_t>(piece[i + 1])];
+    keys[i] = rank >= 0 ? static_cast<uint32_t>(rank) << 6 | static_cast<uint32_t>(i) : kNoKey;
+  }
   keys[n - 1] = kNoKey;
   uint64_t begins = ~uint64_t{0} >> (64 - n);
   const auto after = [&](size_t at) { return begins >> at >> 1; };

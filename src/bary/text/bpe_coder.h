@@ -126,7 +126,8 @@ class BpeCoder {
   std::array<int32_t, 256> byte_ids_;
   std::vector<BpeMerge> merges_;
   PairTable<Rank> pairs_;
-  TokenIndex whole_;  // the tokens that a piece of their bytes becomes
+  std::vector<int32_t> byte_ranks_;  // of the pair of bytes a, b at 256 a + b, or -1: those of a text stay in a cache
+  TokenIndex whole_;                 // the tokens that a piece of their bytes becomes
   std::vector<int32_t> length_;
   bool whole_first_;
   mutable IdlePieceCaches caches_;
