@@ -109,7 +109,7 @@ def whole_ladder(bary, rounds, out):
         with tempfile.NamedTemporaryFile(suffix=".csv") as steps:
             subprocess.run([sys.executable, os.path.join(here, "interleave.py"), "--rounds", str(rounds), "--steps", "5",
                             "--out", steps.name, f"{bary} bench step {rung} --lines", f"{mine} --rung {rung}",
-                            f"{mine} --rung {rung} --compile"], check=True, stdout=subprocess.DEVNULL)
+                            f"{mine} --rung {rung} --compile"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             text = open(steps.name).read()
         rows = list(csv.DictReader(io.StringIO("".join(l + "\n" for l in text.splitlines() if not l.startswith("#")))))
         by_name = {}
@@ -121,7 +121,7 @@ def whole_ladder(bary, rounds, out):
         totals["bary"] += ours
         totals["torch"] += theirs
         lines.append((rung, ours, *(medians[k] for k in sorted(medians, reverse=True))))
-        print(f"{rung:18} bary {ours:7.1f} ms   eager {lines[-1][3]:7.1f} ms   compiled {lines[-1][2]:7.1f} ms   "
+        print(f"{rung:18} bary {ours:7.1f} ms   eager {lines[-1][2]:7.1f} ms   compiled {lines[-1][3]:7.1f} ms   "
               f"{ours / theirs:.2f} of the faster", flush=True)
     print(f"whole ladder: {totals['bary'] / totals['torch']:.3f} of the time of the faster PyTorch of each rung")
     if out:
