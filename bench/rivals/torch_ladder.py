@@ -9,6 +9,7 @@ The second form measures every rung, bary beside PyTorch eager and compiled, in 
 take of the faster PyTorch of each: what share of it bary needs for the whole ladder."""
 import argparse
 import csv
+import dataclasses
 import io
 import os
 import subprocess
@@ -19,7 +20,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from torch_step import SHAPES, Block, Decoder, serve
+from torch_step import SHAPES, Attention, Decoder, serve
 
 V, C, T, B = 1024, 128, 128, 64
 RUNGS = ["token", "average", "average-positions", "average-added", "head-replacing", "head", "heads", "heads-mlp",
@@ -37,19 +38,6 @@ class Average(nn.Module):
         return self.triangle @ x
 
 
-class Heads(nn.Module):
-    def __init__(self, heads, project):
-        super().__init__()
-        self.heads = heads
-        self.qkv = nn.Linear(C, 3 * C, bias=False)
-        self.out_proj = nn.Linear(C, C) if project else nn.Identity()
-
-    def forward(self, x):
-        q, k, v = (t.view(B, T, self.heads, C // self.heads).transpose(1, 2) for t in self.qkv(x).split(C, dim=-1))
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.out_proj(y.transpose(1, 2).reshape(x.shape))
-
-
 class Rung(nn.Module):
     def __init__(self, name):
         super().__init__()
@@ -62,7 +50,8 @@ class Rung(nn.Module):
         elif name.startswith("average"):
             self.mix = Average()
         else:
-            self.mix = Heads(4, True) if name.startswith("heads") else Heads(1, False)
+            many = name.startswith("heads")
+            self.mix = Attention(dataclasses.replace(SHAPES["block"], H=4 if many else 1), project=many)
         self.mlp = nn.Sequential(nn.Linear(C, 4 * C), nn.GELU(), nn.Linear(4 * C, C)) if name == "heads-mlp" else None
         self.head = nn.Linear(C, V)
 

@@ -37,11 +37,11 @@ SHAPES = {
 
 
 class Attention(nn.Module):
-    def __init__(self, s):
+    def __init__(self, s, project=True):
         super().__init__()
         self.heads = s.H
         self.qkv = nn.Linear(s.C, 3 * s.C, bias=s.gpt2)
-        self.out_proj = nn.Linear(s.C, s.C)
+        self.out_proj = nn.Linear(s.C, s.C) if project else nn.Identity()
 
     def forward(self, x):
         B, T, C = x.shape

@@ -249,14 +249,9 @@ Experiment dropout() {
     std::vector<Unit> units{{"evaluation", 0.2, evaluation}};
     for (double p : {0.1, 0.2})
       units.push_back({"sites " + row_name(p), 0.5, [p](const Work& work) { return sites(p, work); }});
-    const int64_t seeds = plan.budget == Budget::chapter ? plan.seeds : 1;
-    for (int64_t seed = 1; seed <= seeds; ++seed) {
-      for (double p : kShares) {
-        const Recipe r = recipe(p, static_cast<uint64_t>(seed), plan);
-        units.push_back({row_name(p) + "/" + std::to_string(seed), recipe_gflop(r),
-                         [r](const Work& work) { return run(r, work); }});
-      }
-    }
+    for (int64_t seed = 1; seed <= plan.runs(); ++seed)
+      for (double p : kShares)
+        units.push_back(training_unit(row_name(p), recipe(p, static_cast<uint64_t>(seed), plan), run));
     return units;
   };
   e.judge = judge;

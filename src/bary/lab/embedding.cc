@@ -34,10 +34,7 @@ Recipe recipe(InitStyle init, uint64_t seed, const Plan& plan) {
   r.model = preset("block");
   r.model.init = init;
   r.seed = seed;
-  if (plan.budget == Budget::chapter) return r;
-  r.steps = plan.pick<int64_t>(2, 500, 3000), r.batch = plan.pick<int64_t>(2, 8, 64);
-  r.learning_rate = 3e-3;
-  return r;
+  return shortened(r, plan, 500);
 }
 
 // The rows of a token table, each divided by its length
@@ -253,8 +250,7 @@ Experiment embedding() {
       for (InitStyle init : {InitStyle::gpt2, InitStyle::pytorch}) {
         if (init == InitStyle::pytorch && !chapter) continue;
         const Recipe r = recipe(init, static_cast<uint64_t>(seed), plan);
-        units.push_back({std::string(init == InitStyle::gpt2 ? kSmall : kUnit) + "/" + std::to_string(seed),
-                         recipe_gflop(r), [r](const Work& work) { return run(r, work); }});
+        units.push_back(training_unit(init == InitStyle::gpt2 ? kSmall : kUnit, r, run));
       }
     }
     return units;

@@ -31,6 +31,7 @@ struct Plan {
   T pick(T smoke, T quick, T chapter) const {
     return budget == Budget::smoke ? smoke : budget == Budget::quick ? quick : chapter;
   }
+  int64_t runs() const { return budget == Budget::chapter ? seeds : 1; }  // of each row that has seeds
   bool published_setting() const { return budget == Budget::chapter && !own_text; }
   // A verdict that needs the published budget (and text) is left open under any other.
   Verdict if_published(Verdict v) const { return published_setting() ? v : Verdict::undecided; }

@@ -33,20 +33,7 @@ Recipe recipe(const std::string& model, uint64_t seed, const Plan& plan) {
   return r;
 }
 
-nlohmann::json run(Recipe r, const Work& work) {
-  const TrainData& data = work.text();
-  r.model.vocab_size = data.vocab_size;
-  std::vector<double> steps, losses;
-  auto model = train_model(r, text_windows(data, r.model.block_size, r.seed), work, [&](const StepSeen& s, Decoder&) {
-    if (keep_point(s.step, r.steps, 60)) steps.push_back(static_cast<double>(s.step)), losses.push_back(s.loss);
-  });
-  const Perplexities p = perplexities(*model, data, work.plan.budget == Budget::smoke);
-  return {{"val", p.val},
-          {"train", p.train},
-          {"parameters", model->parameters().count()},
-          {"steps", steps},
-          {"losses", losses}};
-}
+nlohmann::json run(const Recipe& r, const Work& work) { return train_on_text(r, work).row; }
 
 Findings judge(const Rows& rows, const Plan& plan) {
   Findings f;
@@ -124,12 +111,10 @@ Experiment ladder() {
   };
   e.units = [](const Plan& plan) {
     std::vector<Unit> units;
-    const int64_t seeds = plan.budget == Budget::chapter ? plan.seeds : 1;
-    for (int64_t seed = 1; seed <= seeds; ++seed) {
+    for (int64_t seed = 1; seed <= plan.runs(); ++seed) {
       for (const Rung& rung : kRungs) {
         const Recipe r = recipe(rung.model, static_cast<uint64_t>(seed), plan);
-        units.push_back({std::string(rung.model) + "/" + std::to_string(seed), recipe_gflop(r),
-                         [r](const Work& work) { return run(r, work); }});
+        units.push_back(training_unit(rung.model, r, run));
       }
     }
     return units;

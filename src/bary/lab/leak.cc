@@ -24,10 +24,7 @@ Recipe recipe(Mask mask, uint64_t seed, const Plan& plan) {
   r.model = preset("block");
   r.model.mask = mask;
   r.seed = seed;
-  if (plan.budget == Budget::chapter) return r;
-  r.steps = plan.pick<int64_t>(2, 700, 3000), r.batch = plan.pick<int64_t>(2, 8, 64);
-  r.learning_rate = 3e-3;  // small batches, few updates: the copying is found sooner
-  return r;
+  return shortened(r, plan, 700);
 }
 
 // Mean loss at the last position of `count` held-out windows: the next token lies outside, as in generation.
@@ -75,15 +72,10 @@ std::string sample(Decoder& model, const TrainData& data, int64_t tokens) {
   return quote(generate(model, *data.tokenizer, {data.tokenizer->decode(start)}, o)[0].text, 240);
 }
 
-nlohmann::json run(Recipe r, const Work& work) {
+nlohmann::json run(const Recipe& r, const Work& work) {
+  auto [model, row] = train_on_text(r, work);
   const TrainData& data = work.text();
-  r.model.vocab_size = data.vocab_size;
-  std::vector<double> steps, losses;
-  auto model = train_model(r, text_windows(data, r.model.block_size, r.seed), work, [&](const StepSeen& s, Decoder&) {
-    if (keep_point(s.step, r.steps, 50)) steps.push_back(static_cast<double>(s.step)), losses.push_back(s.loss);
-  });
-  const Perplexities p = perplexities(*model, data, work.plan.budget == Budget::smoke);
-  nlohmann::json row = {{"steps", steps}, {"losses", losses}, {"val", std::log(p.val)}, {"train", std::log(p.train)}};
+  for (const char* part : {"val", "train"}) row[part] = std::log(row[part].get<double>());  // nats a token
   const int64_t count = work.plan.pick<int64_t>(4, 400, 2000);
   double mean = 0;
   for (int64_t T : kPrefixes) {
@@ -202,12 +194,10 @@ Experiment leak() {
   };
   e.units = [](const Plan& plan) {
     std::vector<Unit> units{{"diagonal", 0.1, diagonal}};
-    const int64_t seeds = plan.budget == Budget::chapter ? plan.seeds : 1;
-    for (int64_t seed = 1; seed <= seeds; ++seed) {
+    for (int64_t seed = 1; seed <= plan.runs(); ++seed) {
       for (Mask mask : {Mask::full, Mask::causal}) {
         const Recipe r = recipe(mask, static_cast<uint64_t>(seed), plan);
-        units.push_back({std::string(mask == Mask::full ? "no mask/" : "causal mask/") + std::to_string(seed),
-                         recipe_gflop(r), [r](const Work& work) { return run(r, work); }});
+        units.push_back(training_unit(mask == Mask::full ? "no mask" : "causal mask", r, run));
       }
     }
     return units;

@@ -22,26 +22,10 @@ Recipe recipe(const std::string& which, uint64_t seed, const Plan& plan) {
   if (which == "no attention") r.model.mixer = Mixer::none;
   if (which == "no feed-forward") r.model.mlp = MlpKind::none;
   r.seed = seed;
-  if (plan.budget == Budget::chapter) return r;
-  r.steps = plan.pick<int64_t>(2, 500, 3000), r.batch = plan.pick<int64_t>(2, 8, 64);
-  r.learning_rate = 3e-3;  // many small updates go further in a minute
-  return r;
+  return shortened(r, plan, 500);
 }
 
-nlohmann::json run(Recipe r, const Work& work) {
-  const TrainData& data = work.text();
-  r.model.vocab_size = data.vocab_size;
-  std::vector<double> steps, losses;
-  auto model = train_model(r, text_windows(data, r.model.block_size, r.seed), work, [&](const StepSeen& s, Decoder&) {
-    if (keep_point(s.step, r.steps, 50)) steps.push_back(static_cast<double>(s.step)), losses.push_back(s.loss);
-  });
-  const Perplexities p = perplexities(*model, data, work.plan.budget == Budget::smoke);
-  return {{"parameters", model->parameters().count()},
-          {"steps", steps},
-          {"losses", losses},
-          {"val", p.val},
-          {"train", p.train}};
-}
+nlohmann::json run(const Recipe& r, const Work& work) { return train_on_text(r, work).row; }
 
 void judge_patterns(Findings& f, const Rows& rows) {
   if (!rows.has("patterns")) return;
@@ -203,12 +187,10 @@ Experiment mixing() {
     std::vector<Unit> units{{"patterns", 0.1, jacobian_patterns}, {"other tokens", 0.1, other_tokens},
                             {"linear", 0.1, moved_not_reshaped},  {"company", 0.1, layer_norm_company},
                             {"equivariance", 0.1, equivariance},  {"bag", 0.1, bag_of_words}};
-    const int64_t seeds = plan.budget == Budget::chapter ? plan.seeds : 1;
-    for (int64_t seed = 1; seed <= seeds; ++seed) {
+    for (int64_t seed = 1; seed <= plan.runs(); ++seed) {
       for (const char* name : kTrained) {
         const Recipe r = recipe(name, static_cast<uint64_t>(seed), plan);
-        units.push_back({std::string(name) + "/" + std::to_string(seed), recipe_gflop(r),
-                         [r](const Work& work) { return run(r, work); }});
+        units.push_back(training_unit(name, r, run));
       }
     }
     return units;

@@ -239,8 +239,7 @@ Experiment norms() {
   };
   e.units = [](const Plan& plan) {
     std::vector<Unit> units{{"path", 0.1, path}};
-    const int64_t seeds = plan.budget == Budget::chapter ? plan.seeds : 1;
-    for (int64_t seed = 1; seed <= seeds; ++seed) {
+    for (int64_t seed = 1; seed <= plan.runs(); ++seed) {
       const auto s = static_cast<uint64_t>(seed);
       const std::string number = "/" + std::to_string(seed);
       Recipe one_step;
@@ -248,10 +247,7 @@ Experiment norms() {
       for (NormPlace norm : {NormPlace::pre, NormPlace::post})
         units.push_back({(norm == NormPlace::pre ? "gradient pre" : "gradient post") + number, recipe_gflop(one_step),
                          [norm, s](const Work& work) { return gradients(norm, s, work); }});
-      for (const Arm& arm : kArms) {
-        const Recipe r = recipe(arm, s, plan);
-        units.push_back({arm.name + number, recipe_gflop(r), [r](const Work& work) { return train(r, work); }});
-      }
+      for (const Arm& arm : kArms) units.push_back(training_unit(arm.name, recipe(arm, s, plan), train));
     }
     return units;
   };

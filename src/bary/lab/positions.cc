@@ -206,12 +206,10 @@ Experiment positions() {
   };
   e.units = [](const Plan& plan) {
     std::vector<Unit> units = position_checks();
-    const int64_t seeds = plan.budget == Budget::chapter ? plan.seeds : 1;
-    for (int64_t seed = 1; seed <= seeds; ++seed) {
+    for (int64_t seed = 1; seed <= plan.runs(); ++seed) {
       for (const Way& w : kWays) {
         const Recipe r = recipe(w.pos, static_cast<uint64_t>(seed), plan);
-        units.push_back({std::string(w.name) + "/" + std::to_string(seed), recipe_gflop(r),
-                         [r](const Work& work) { return train(r, work); }});
+        units.push_back(training_unit(w.name, r, train));
       }
     }
     return units;

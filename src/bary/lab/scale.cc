@@ -239,13 +239,11 @@ Experiment scale() {
   };
   e.units = [](const Plan& plan) {
     std::vector<Unit> units;
-    const int64_t seeds = plan.budget == Budget::chapter ? plan.seeds : 1;
-    for (int64_t seed = 1; seed <= seeds; ++seed) {
+    for (int64_t seed = 1; seed <= plan.runs(); ++seed) {
       for (const Width& w : kWidths) {
         for (bool divided : {true, false}) {
           const Recipe r = recipe(w, divided, static_cast<uint64_t>(seed), plan);
-          units.push_back({key_of(w, divided) + "/" + std::to_string(seed), recipe_gflop(r),
-                           [r](const Work& work) { return train(r, work); }});
+          units.push_back(training_unit(key_of(w, divided), r, train));
         }
       }
     }

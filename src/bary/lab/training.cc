@@ -61,6 +61,33 @@ TokenSpan held_out(const Work& work) {
   return work.plan.budget == Budget::smoke ? all.slice(0, std::min<int64_t>(all.size(), 2000)) : all;
 }
 
+Unit training_unit(const std::string& row, const Recipe& r, const TrainingRun& run) {
+  return {row + "/" + std::to_string(r.seed), recipe_gflop(r), [r, run](const Work& work) { return run(r, work); }};
+}
+
+Recipe shortened(Recipe r, const Plan& plan, int64_t quick_steps) {
+  if (plan.budget == Budget::chapter) return r;
+  r.steps = plan.pick<int64_t>(2, quick_steps, r.steps), r.batch = plan.pick<int64_t>(2, 8, r.batch);
+  r.learning_rate = 3e-3;
+  return r;
+}
+
+TextTraining train_on_text(Recipe r, const Work& work) {
+  const TrainData& data = work.text();
+  r.model.vocab_size = data.vocab_size;
+  std::vector<double> steps, losses;
+  auto model = train_model(r, text_windows(data, r.model.block_size, r.seed), work, [&](const StepSeen& s, Decoder&) {
+    if (keep_point(s.step, r.steps, 50)) steps.push_back(static_cast<double>(s.step)), losses.push_back(s.loss);
+  });
+  const Perplexities p = perplexities(*model, data, work.plan.budget == Budget::smoke);
+  nlohmann::json row = {{"parameters", model->parameters().count()},
+                        {"steps", steps},
+                        {"losses", losses},
+                        {"val", p.val},
+                        {"train", p.train}};
+  return {std::move(model), std::move(row)};
+}
+
 bool keep_point(int64_t step, int64_t steps, int64_t points) {
   const int64_t every = std::max<int64_t>(1, steps / std::max<int64_t>(points, 1));
   return step == 1 || step == steps || step % every == 0;

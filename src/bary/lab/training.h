@@ -39,6 +39,13 @@ using Watch = std::function<void(const StepSeen&, Decoder&)>;
 std::unique_ptr<Decoder> train_model(const Recipe& r, const Batches& batches, const Work& work,
                                      const Watch& watch = {});
 
+// A unit named "row/seed", of the recipe's seed.
+using TrainingRun = std::function<nlohmann::json(const Recipe&, const Work&)>;
+Unit training_unit(const std::string& row, const Recipe& r, const TrainingRun& run);
+
+// Away from the chapter's budget: many small updates (batches of 8, learning rate 3e-3) go further in a minute.
+Recipe shortened(Recipe r, const Plan& plan, int64_t quick_steps);
+
 // Perplexities after the chapter's definition: all whole windows of the held-out text, and of as much of the start of
 // the training text.
 struct Perplexities {
@@ -49,6 +56,14 @@ Perplexities perplexities(const Decoder& model, const TrainData& data, bool few 
 
 // The held-out text; under smoke, which only sees whether things run, its first 2,000 tokens at most.
 TokenSpan held_out(const Work& work);
+
+// Trains on the text, the vocabulary its own. The row: parameters, steps and losses (of batches, thinned), val and
+// train (perplexities).
+struct TextTraining {
+  std::unique_ptr<Decoder> model;
+  nlohmann::json row;
+};
+TextTraining train_on_text(Recipe r, const Work& work);
 
 // Keeps a value now and then: about `points` of them over `steps`, the first and the last included.
 bool keep_point(int64_t step, int64_t steps, int64_t points);
