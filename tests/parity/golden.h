@@ -16,7 +16,7 @@
 
 #include "bary/base/file.h"
 #include "bary/io/safetensors.h"
-#include "bary/model/decoder.h"
+#include "bary/model/language_model.h"
 #include "bary/tensor/tape.h"
 
 namespace bary::parity {

@@ -21,11 +21,11 @@ const std::vector<std::pair<std::string, Position>> kPositions{{"none", Position
 using Choice = std::tuple<std::pair<std::string, NormPlace>, std::pair<std::string, Position>>;
 class TwoBlocks : public testing::TestWithParam<Choice> {};
 
-std::unique_ptr<Decoder> start(const Golden& g, NormPlace norm, Position pos) {
+std::unique_ptr<LanguageModel> start(const Golden& g, NormPlace norm, Position pos) {
   ModelConfig c;
   c.vocab_size = 61, c.block_size = kT, c.n_layer = 2, c.n_head = 4, c.n_embd = 32;
   c.norm = norm, c.pos = pos;
-  auto model = std::make_unique<Decoder>(c, 0);
+  auto model = std::make_unique<LanguageModel>(c, 0);
   for (const Parameter& p : model->parameters().list()) set_parameter(model->parameters(), p.name, g.floats(p.name));
   model->parameters().changed();
   return model;
@@ -44,14 +44,14 @@ TEST_P(TwoBlocks, TenStepsFollowPyTorch) {
   const std::vector<float> theirs = results.floats(name + ".losses");
   double worst_loss = 0, their_worst = 0;
   for (int64_t step = 0; step < kSteps; ++step) {
-    auto r = gradient.compute(
-        kBatch, kT,
-        [&](int64_t s, std::span<int32_t> in, std::span<int32_t> out) {
-          const int32_t* row = tokens.data() + (step * kBatch + s) * (kT + 1);
-          std::copy_n(row, kT, in.begin());
-          std::copy_n(row + 1, kT, out.begin());
-        },
-        Pass{});
+    auto r = gradient.compute(kBatch, kT,
+                              window_losses(*model, kT,
+                                            [&](int64_t s, std::span<int32_t> in, std::span<int32_t> out) {
+                                              const int32_t* row = tokens.data() + (step * kBatch + s) * (kT + 1);
+                                              std::copy_n(row, kT, in.begin());
+                                              std::copy_n(row + 1, kT, out.begin());
+                                            }),
+                              Pass{});
     ASSERT_EQ(r.tokens, kBatch * kT);
     if (step == 0) {
       const std::string q = "transformer.h.0.attn.q_proj.weight";

@@ -134,9 +134,9 @@ TEST(Command, FullDiskKeepsThePreviousCheckpoint) {
 
 TEST(Command, EveryHelpHasExamples) {
   Workplace work;
-  for (const char* name : {"train", "eval", "generate", "params", "data", "tokenizer train", "tokenizer encode",
-                           "tokenizer decode", "tokenizer show", "bench machine", "bench kernels", "bench step",
-                           "bench attention", "bench decode", "bench tokenizer"}) {
+  for (const char* name : {"train", "eval", "generate", "fill", "embed", "params", "data", "tokenizer train",
+                           "tokenizer encode", "tokenizer decode", "tokenizer show", "bench machine", "bench kernels",
+                           "bench step", "bench attention", "bench decode", "bench tokenizer"}) {
     Ran r = shell(work.path(), std::string("bary ") + name + " --help");
     EXPECT_EQ(r.code, 0) << name;
     EXPECT_NE(r.out.find("Examples:"), std::string::npos) << name;

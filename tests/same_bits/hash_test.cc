@@ -97,19 +97,20 @@ Outcome outcome_of(const FixedRun& r) {
   const int64_t V = r.model.vocab_size;
   const std::vector<int32_t> tokens = made_up_tokens(4000, V);
   const TokenSplit split = split_tokens(tokens, 0.2);
-  Decoder model(r.model, 1337);
+  LanguageModel model(r.model, 1337);
   Windows windows(split.train, r.model.block_size);
   GradientSum gradient(model);
   AdamW adamw(model.parameters(), r.adamw);
   for (int64_t it = 0; it < r.steps; ++it) {
     Pass pass;
     pass.training = true, pass.seed = 1337, pass.step = static_cast<uint64_t>(it);
-    auto sum = gradient.compute(
-        r.sequences, r.model.block_size,
-        [&](int64_t s, std::span<int32_t> in, std::span<int32_t> out) {
-          windows.window(1337, Purpose::batch, pass.step, static_cast<uint64_t>(s), in, out);
-        },
-        pass);
+    auto sum = gradient.compute(r.sequences, r.model.block_size,
+                                window_losses(model, r.model.block_size,
+                                              [&](int64_t s, std::span<int32_t> in, std::span<int32_t> out) {
+                                                windows.window(1337, Purpose::batch, pass.step,
+                                                               static_cast<uint64_t>(s), in, out);
+                                              }),
+                                pass);
     EXPECT_TRUE(adamw.step(gradient.values(), sum.tokens, learning_rate(r.schedule, it)).finite);
   }
   Outcome o;

@@ -66,7 +66,7 @@ class Prefill : public testing::TestWithParam<std::string> {
 
 TEST_P(Prefill, AnyChunksGiveTheFullPass) {
   each([&](const ModelConfig& config) {
-    Decoder model(config, 3);
+    LanguageModel model(config, 3);
     const std::vector<int32_t> ids = made_up_tokens(kText, 61);
     const std::vector<float> full = model.logits(ids, 1).to_vector();
     for (int64_t chunk : {1, 7, 64, 299}) {
@@ -87,7 +87,7 @@ TEST_P(Prefill, AnyChunksGiveTheFullPass) {
 
 TEST_P(Prefill, NeighboursInTheBatchDoNotMatter) {
   each([&](const ModelConfig& config) {
-    Decoder model(config, 3);
+    LanguageModel model(config, 3);
     const int64_t T = 270;
     std::vector<int32_t> together, texts[3];
     std::vector<float> alone;
@@ -118,7 +118,7 @@ TEST_P(Prefill, NeighboursInTheBatchDoNotMatter) {
 
 TEST_P(Prefill, AShorterTextIsThePrefixOfALonger) {  // of a causal model, with another length of the call
   each([&](const ModelConfig& config) {
-    Decoder model(config, 3);
+    LanguageModel model(config, 3);
     const std::vector<int32_t> ids = made_up_tokens(kText, 61);
     const std::vector<float> full = model.logits(ids, 1).to_vector();
     for (size_t n : {1, 5, 100, 256, 257}) {
@@ -132,7 +132,7 @@ TEST_P(Prefill, GenerationIsTheSameWithAndWithoutCache) {
     const Tokenizer byte = Tokenizer::bytes();
     ModelConfig c = config;
     c.vocab_size = 256;
-    Decoder bytes(c, 3);
+    LanguageModel bytes(c, 3);
     GenerateOptions o;
     o.max_new_tokens = 20, o.sampler.temperature = 1.5, o.seed = 7;
     const std::string prompt(240, 'x');  // generation passes the first block of 256 keys
@@ -152,7 +152,7 @@ TEST(Watching, APatternThatIsLookedAtChangesNothing) {
   for (int64_t T : {40, 300}) {
     ModelConfig c;
     c.vocab_size = 61, c.block_size = T, c.n_embd = 32, c.n_layer = 2;
-    Decoder model(c, 3);
+    LanguageModel model(c, 3);
     const std::vector<int32_t> ids = made_up_tokens(T, 61);
     const std::vector<float> alone = model.logits(ids, 1).to_vector();
     Probe probe;
@@ -179,7 +179,7 @@ TEST(Denormals, AreTreatedAlikeInEveryThread) {
   ModelConfig c;
   c.vocab_size = 16, c.block_size = 8, c.n_embd = 16, c.mixer = Mixer::average, c.mlp = MlpKind::none;
   c.norm = NormPlace::none, c.pos = Position::none, c.head_bias = false;
-  Decoder model(c, 3);
+  LanguageModel model(c, 3);
   Parameters& p = model.parameters();
   for (float& v : p.values_of(*p.find("transformer.wte.weight"))) v = 1e-39f * v;
   for (float& v : p.values_of(*p.find("lm_head.weight"))) v = 1e35f * v;

@@ -22,8 +22,9 @@ TrainResult part(const ModelConfig& m, const TrainConfig& t, const Data& data, b
     if (reports) reports->push_back(s);
     if (s.step == stop_at) stop = true;
   };
-  Decoder model(m, resume ? 999 : t.seed);  // what it starts with must not matter after a resume
-  TrainLoop loop(t, model, data.data, hooks, nlohmann::json::object());
+  LanguageModel model(m, resume ? 999 : t.seed);  // what it starts with must not matter after a resume
+  const TextObjective objective(t, model, data.data);
+  TrainLoop loop(t, objective, hooks, nlohmann::json::object());
   if (resume) loop.resume();
   return loop.run();
 }
@@ -95,10 +96,11 @@ TEST(KillChild, DISABLED_TrainsUntilKilled) {
   Data data(20000, 256);
   TrainConfig t = fifty_steps(folder);
   t.save_interval = 1;
-  Decoder model(small_block(), t.seed);
+  LanguageModel model(small_block(), t.seed);
   TrainHooks hooks;
   hooks.step = [&](const StepReport&) { ASSERT_EQ(::write(fd, "s", 1), 1); };
-  TrainLoop loop(t, model, data.data, hooks, nlohmann::json::object());
+  const TextObjective objective(t, model, data.data);
+  TrainLoop loop(t, objective, hooks, nlohmann::json::object());
   if (checkpoint_exists(t.out_dir + "/last")) loop.resume();
   loop.run();
 }
@@ -146,8 +148,9 @@ TEST(KillNine, TwentyStepsKilledAndResumedAreFifty) {
     EXPECT_LT(loaded.state["step"].get<int64_t>(), 50);
   }
   const TrainConfig t = fifty_steps(killed.path());
-  Decoder model(small_block(), 999);
-  TrainLoop loop(t, model, data.data, {}, nlohmann::json::object());
+  LanguageModel model(small_block(), 999);
+  const TextObjective objective(t, model, data.data);
+  TrainLoop loop(t, objective, {}, nlohmann::json::object());
   loop.resume();
   EXPECT_EQ(loop.run().weights_sha256, unbroken);
   for (const auto& entry : std::filesystem::directory_iterator(killed.path()))  // what the killed left is cleared

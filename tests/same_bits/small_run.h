@@ -12,6 +12,7 @@
 #include "bary/base/random.h"
 #include "bary/train/loop.h"
 #include "bary/train/small_model_test.h"
+#include "bary/train/text_objective.h"
 
 namespace bary::same_bits {
 
@@ -58,8 +59,9 @@ inline TrainConfig fifty_steps(const std::string& out_dir) {
 }
 
 inline std::string weights_after(const ModelConfig& m, const TrainConfig& t, const Data& data, TrainHooks hooks = {}) {
-  Decoder model(m, t.seed);
-  TrainLoop loop(t, model, data.data, std::move(hooks), nlohmann::json::object());
+  LanguageModel model(m, t.seed);
+  const TextObjective objective(t, model, data.data);
+  TrainLoop loop(t, objective, std::move(hooks), nlohmann::json::object());
   return loop.run().weights_sha256;
 }
 

@@ -41,14 +41,14 @@ TEST_P(Training, WatchingDoesNotMatter) {
   const std::string alone = run();
   int64_t samples = 0, evaluations = 0, seen = 0;
   TrainHooks hooks;
-  hooks.sample = [&](int64_t, const Decoder& m) {
-    auto& editable = const_cast<Decoder&>(m);  // generation may only make tables longer
+  hooks.sample = [&](int64_t, Model& m) {
+    auto& editable = static_cast<LanguageModel&>(m);  // generation may only make tables longer
     GenerateOptions o;
     o.max_new_tokens = 5;
     samples += static_cast<int64_t>(generate(editable, Tokenizer::bytes(), {"ab", "c"}, o).size());
     Probe probe;
     probe.look("blocks.0.attn.hook_pattern", [&](const Tensor& p) { seen += p.rows(); });
-    m.hidden(std::vector<int32_t>{1, 2, 3}, 1);
+    editable.hidden(std::vector<int32_t>{1, 2, 3}, 1);
   };
   hooks.evaluated = [&](const EvalReport&) { ++evaluations; };
   const std::string watched = run(

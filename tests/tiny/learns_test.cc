@@ -9,13 +9,14 @@
 
 #include "bary/generate/generate.h"
 #include "bary/train/loop.h"
+#include "bary/train/text_objective.h"
 
 namespace bary {
 namespace {
 
 struct Trained {
   TrainData data;
-  std::unique_ptr<Decoder> model;
+  std::unique_ptr<LanguageModel> model;
   TrainResult result;
   double first_loss = 0;
 };
@@ -35,13 +36,14 @@ class Tiny : public testing::Test {
     o.dataset = (folder / "text.txt").string(), o.tokenizer = tokenizer, o.vocab_size = m.vocab_size;
     out.data = TrainData::load(o, std::nullopt);
     m.vocab_size = out.data.vocab_size;
-    out.model = std::make_unique<Decoder>(m, t.seed);
+    out.model = std::make_unique<LanguageModel>(m, t.seed);
     t.out_dir = (folder / "run").string(), t.eval_interval = 0, t.eval_iters = 8;
     TrainHooks hooks;
     hooks.evaluated = [&](const EvalReport& e) {
       if (e.step == 0) out.first_loss = e.val.loss();
     };
-    TrainLoop loop(t, *out.model, out.data, hooks, nlohmann::json::object());
+    const TextObjective objective(t, *out.model, out.data);
+    TrainLoop loop(t, objective, hooks, nlohmann::json::object());
     out.result = loop.run();
     return out;
   }

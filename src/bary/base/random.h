@@ -19,6 +19,7 @@ enum class Purpose : uint32_t {
   synthetic = 6,   // built-in languages
   probe = 7,       // the causality probe
   test = 8,
+  mask = 9,  // what a masked language model is asked for; index = global sequence
 };
 
 std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);

@@ -7,7 +7,7 @@
 
 namespace bary {
 
-DecodeFigures measure_decode(Decoder& model, int64_t tokens, int64_t runs) {
+DecodeFigures measure_decode(LanguageModel& model, int64_t tokens, int64_t runs) {
   const ModelConfig& c = model.config();
   model.ensure_positions(tokens + 1);
   DecodeFigures f;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "bary/model/decoder.h"
+#include "bary/model/language_model.h"
 
 namespace bary {
 
@@ -13,6 +13,6 @@ struct DecodeFigures {
   int64_t weight_bytes = 0;             // read for every token: all parameters but the tables looked up in
 };
 // `runs` times `tokens` tokens drawn at temperature 1 after a prompt of one. The context must hold them.
-DecodeFigures measure_decode(Decoder& model, int64_t tokens, int64_t runs);
+DecodeFigures measure_decode(LanguageModel& model, int64_t tokens, int64_t runs);
 
 }  // namespace bary

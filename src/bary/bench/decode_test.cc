@@ -9,7 +9,7 @@ namespace bary {
 namespace {
 
 TEST(DecodeBench, ReadsEveryWeightButTheTablesForAToken) {
-  Decoder model(preset("block"), 1);
+  LanguageModel model(preset("block"), 1);
   const DecodeFigures f = measure_decode(model, 3, 2);
   ASSERT_EQ(f.seconds_a_token.size(), 2u);
   for (double s : f.seconds_a_token) EXPECT_GT(s, 0);
@@ -17,7 +17,7 @@ TEST(DecodeBench, ReadsEveryWeightButTheTablesForAToken) {
 }
 
 TEST(DecodeBench, StaysInsideTheLearnedPositions) {
-  Decoder model(preset("block"), 1);
+  LanguageModel model(preset("block"), 1);
   EXPECT_NO_THROW(measure_decode(model, 127, 1));
   EXPECT_THROW(measure_decode(model, 128, 1), Error);
 }

@@ -12,29 +12,43 @@
 namespace bary {
 
 StepBench::StepBench(const ModelConfig& config, int64_t batch_size, uint64_t seed, Traversal traversal)
-    : model_(config, seed),
-      gradient_(model_, traversal),
-      optimizer_(model_.parameters(), {}),
+    : config_(config),
+      language_(config.has_source() ? nullptr : std::make_unique<LanguageModel>(config, seed)),
+      pairs_(config.has_source() ? make_seq2seq(config, seed) : nullptr),
+      gradient_(model(), traversal),
+      optimizer_(model().parameters(), {}),
       batch_(batch_size),
       flops_(count_flops(config, config.block_size).training * static_cast<double>(batch_size)) {
   RandomStream random(seed, Purpose::test);
-  tokens_.resize(static_cast<size_t>(batch_size * (config.block_size + 1)));
-  for (int32_t& t : tokens_) t = static_cast<int32_t>(random.below(static_cast<uint64_t>(config.vocab_size)));
+  auto some = [&](int64_t n) {
+    std::vector<int32_t> ids(static_cast<size_t>(n));
+    for (int32_t& t : ids) t = static_cast<int32_t>(random.below(static_cast<uint64_t>(config.vocab_size)));
+    return ids;
+  };
+  if (!pairs_) tokens_ = some(batch_size * (config.block_size + 1));
+  for (int64_t b = 0; pairs_ && b < batch_size; ++b)
+    coded_.push_back({some(config.block_size), some(config.block_size - 1)});
+}
+
+LossOf StepBench::losses() const {
+  if (pairs_)
+    return [this](int64_t first, int64_t count, const Pass& pass) {
+      const auto from = static_cast<size_t>(first), n = static_cast<size_t>(count);
+      return pairs_->loss(batch_of(std::span(coded_).subspan(from, n)), pass);
+    };
+  const int64_t T = config_.block_size;
+  return window_losses(*language_, T, [this, T](int64_t s, std::span<int32_t> in, std::span<int32_t> out) {
+    std::copy_n(tokens_.begin() + s * (T + 1), T, in.begin());
+    std::copy_n(tokens_.begin() + s * (T + 1) + 1, T, out.begin());
+  });
 }
 
 double StepBench::run_one() {
   Stopwatch watch;
-  const int64_t T = model_.config().block_size;
   Pass pass;
   pass.training = true;
   pass.step = step_++;
-  auto r = gradient_.compute(
-      batch_, T,
-      [&](int64_t s, std::span<int32_t> in, std::span<int32_t> out) {
-        std::copy_n(tokens_.begin() + s * (T + 1), T, in.begin());
-        std::copy_n(tokens_.begin() + s * (T + 1) + 1, T, out.begin());
-      },
-      pass);
+  auto r = gradient_.compute(batch_, config_.block_size, losses(), pass);
   optimizer_.step(gradient_.values(), r.tokens, 1e-3);
   loss_ = r.mean();
   return watch.seconds();

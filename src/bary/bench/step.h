@@ -7,7 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "bary/model/decoder.h"
+#include "bary/model/language_model.h"
+#include "bary/model/seq2seq.h"
 #include "bary/train/adamw.h"
 #include "bary/train/gradient.h"
 
@@ -19,13 +20,19 @@ class StepBench {
   double run_one();  // seconds of one step
   double flops() const { return flops_; }
   double last_loss() const { return loss_; }
-  int64_t parameters() const { return model_.parameters().count(); }
+  int64_t parameters() const { return model().parameters().count(); }
 
  private:
-  Decoder model_;
+  const Model& model() const { return pairs_ ? static_cast<const Model&>(*pairs_) : *language_; }
+  LossOf losses() const;
+
+  ModelConfig config_;
+  std::unique_ptr<LanguageModel> language_;  // one of the two
+  std::unique_ptr<Seq2Seq> pairs_;           // source and target of block_size tokens each
   GradientSum gradient_;
   AdamW optimizer_;
   std::vector<int32_t> tokens_;
+  std::vector<CodedPair> coded_;
   int64_t batch_;
   uint64_t step_ = 0;
   double flops_, loss_ = 0;

@@ -5,11 +5,13 @@
 #include "bary/base/json.h"
 #include "bary/base/options.h"
 #include "bary/base/parallel.h"
+#include "bary/cli/eval_pairs.h"
 #include "bary/cli/model_commands.h"
 #include "bary/report/format.h"
 #include "bary/train/checkpoint.h"
 #include "bary/train/data.h"
 #include "bary/train/evaluate.h"
+#include "bary/train/masking.h"
 #include "bary/train/probe.h"
 
 namespace bary {
@@ -21,6 +23,7 @@ struct EvalRequest {
   int64_t threads = 0;
   Reading reading;
   bool partial = false, json = false;
+  PairEvalRequest pairs;
   Options options() {
     Options o("eval");
     o.add("dataset", &dataset, "text to predict (as in train; default: what the model was trained on)");
@@ -30,6 +33,8 @@ struct EvalRequest {
     o.add("block_size", &reading.block_size, "tokens in a window (0: as trained)", {.min = 0, .max = 1 << 30});
     reading.describe(o);
     o.add("partial", &partial, "count the last, shorter window too");
+    pairs.describe(o);
+    o.group("Running");
     o.add("threads", &threads, "cores to use (0: all)", {.min = 0, .max = 1024});
     o.add("json", &json, "print the result as JSON");
     return o;
@@ -52,6 +57,24 @@ void defaults_from_record(EvalRequest& r, Options& o, const std::filesystem::pat
   }
 }
 
+// An encoder tells what is missing, not what comes next.
+int eval_masked(const LoadedModel& m, TokenSpan text, int32_t mask, const EvalRequest& r, Io& io) {
+  const Evaluation e = evaluate_masked(*m.model, text, mask, 0, 1);
+  if (r.json) {
+    io.print(dump_json({{"model", m.folder.string()},
+                        {"dataset", r.dataset},
+                        {"split", r.split},
+                        {"masked_tokens", e.tokens},
+                        {"accuracy", e.accuracy()},
+                        {"loss", e.loss()}}) +
+             "\n");
+    return kExitOk;
+  }
+  io.print(fmt::format("{} on {} ({}): {} of {} masked tokens right, loss {:.4f} nats a token\n", m.folder.string(),
+                       r.dataset, r.split, percent_text(e.accuracy()), grouped(e.tokens), e.loss()));
+  return kExitOk;
+}
+
 int run_eval(std::span<const std::string> args, Io& io) {
   EvalRequest r;
   Options o = r.options();
@@ -59,13 +82,14 @@ int run_eval(std::span<const std::string> args, Io& io) {
   BARY_CHECK(rest.size() == 1, "eval: one model is evaluated, {} came; name the folder of a run or checkpoint",
              rest.size());
   set_threads(static_cast<int>(r.threads));
+  if (is_of_pairs(rest[0])) return eval_pairs(rest[0], r.pairs, r.json, io);
   LoadedModel m = load_model(rest[0], r.reading);
   defaults_from_record(r, o, m.folder);
   BARY_CHECK(!r.dataset.empty(), "eval: no text to predict: the run left no record of one; give --dataset");
-  DataOptions d{
-      r.dataset, r.corpus, "bpe", "first", m.model->config().vocab_size, r.val_fraction, [&](const std::string& line) {
-        io.note(line);
-      }};
+  DataOptions d;
+  d.dataset = r.dataset, d.corpus = r.corpus, d.vocab_size = m.model->config().vocab_size;
+  d.val_fraction = r.val_fraction, d.mask = m.model->config().arch == Arch::encoder;
+  d.notice = [&](const std::string& line) { io.note(line); };
   if (r.split == "all") d.val_fraction = 0;
   TrainData data = TrainData::load(d, m.tokenizer);
   TokenSpan text = r.split == "val" ? data.val
@@ -76,6 +100,7 @@ int run_eval(std::span<const std::string> args, Io& io) {
              "eval: the text to predict has {} tokens, a window of {} needs {}; give a longer "
              "text or another --split",
              text.size(), m.model->config().block_size, m.model->config().block_size + 1);
+  if (data.mask_token) return eval_masked(m, text, *data.mask_token, r, io);
   if (m.model->config().causal()) {
     CausalityReport probe = probe_causality(*m.model, 1);
     BARY_CHECK(probe.causal, ErrorKind::numeric,
@@ -117,6 +142,7 @@ Command eval_command() {
       {{"bary eval runs/book", "perplexity on the text held out in training"},
        {"bary eval runs/book --split train", "and on as much of the text it learned from"},
        {"bary eval runs/book --block_size 1024 --rope_scaling yarn --rope_factor 4", "read past the window trained at"},
+       {"bary eval runs/reverse --beam 4", "a model of pairs: exact match, BLEU and chrF beside the baselines"},
        {"bary eval runs/book/last --dataset other.txt --split all --json", "on another text, for a program"}},
       [] { return EvalRequest().options().help(); },
       run_eval};

@@ -8,6 +8,9 @@ namespace bary {
 Command train_command();
 Command eval_command();
 Command generate_command();
+Command fill_command();
+Command embed_command();
+Command translate_command();
 Command params_command();
 
 }  // namespace bary

@@ -32,21 +32,19 @@ void print_table(const ModelConfig& c, const std::string& name, Io& io) {
   auto add = [&](const std::string& part, const std::string& formula, int64_t count) {
     table.row({part, formula, grouped(count), percent_text(static_cast<double>(count) / static_cast<double>(n.total))});
   };
-  bool blocks_shown = c.n_layer == 0;
-  for (const CountRow& row : n.rows) {
-    if (!row.per_block && !blocks_shown && row.part != "token embedding" && row.part != "position embedding") {
-      add(fmt::format("{} blocks", c.n_layer), fmt::format("{} x {}", c.n_layer, grouped(n.block)),
-          n.block * c.n_layer);
-      blocks_shown = true;
-    }
-    if (row.per_block) {
-      table.row({"  each: " + row.part, row.formula, grouped(row.count), ""});
-    } else {
+  int64_t each = 0;  // of the group under way
+  for (size_t i = 0; i < n.rows.size(); ++i) {
+    const CountRow& row = n.rows[i];
+    if (row.group.empty()) {
       add(row.part, row.formula, row.count);
+      continue;
     }
+    table.row({"  each: " + row.part, row.formula, grouped(row.count), ""});
+    each += row.count;
+    if (i + 1 < n.rows.size() && n.rows[i + 1].group == row.group) continue;
+    add(fmt::format("{} {}", row.times, row.group), fmt::format("{} x {}", row.times, grouped(each)), each * row.times);
+    each = 0;
   }
-  if (!blocks_shown)
-    add(fmt::format("{} blocks", c.n_layer), fmt::format("{} x {}", c.n_layer, grouped(n.block)), n.block * c.n_layer);
   table.rule();
   table.row({"total", c.tie_embeddings ? "head tied to the token embedding" : "", grouped(n.total), "100.0%"});
   io.print(fmt::format("{}: C {} (width), V {} (vocabulary), P {} (positions), F {} (MLP width), {} heads of {}\n\n",
@@ -56,7 +54,7 @@ void print_table(const ModelConfig& c, const std::string& name, Io& io) {
   const double T = static_cast<double>(c.block_size);
   io.print(fmt::format("\nforward {} FLOP a token, training {}, over a window of {}\n", short_count(f.forward / T),
                        short_count(f.training / T), c.block_size));
-  const GradientPlan plan = plan_gradient(c, Traversal::automatic, 64, 1);
+  const GradientPlan plan = plan_gradient(c, Traversal::automatic, 64, c.block_size, 1);
   MemoryForecast m = forecast_memory(c, plan.at_once, plan.buffers);
   io.print(
       fmt::format("weights {}; training, one sequence a batch: about {} on {} threads (optimiser {}, gradients {}, "
@@ -86,7 +84,12 @@ int run_params(std::span<const std::string> args, Io& io) {
   const ParameterCount n = count_parameters(r.model);
   nlohmann::json parts = nlohmann::json::array();
   for (const CountRow& row : n.rows)
-    parts.push_back({{"part", row.part}, {"formula", row.formula}, {"count", row.count}, {"per_block", row.per_block}});
+    parts.push_back({{"part", row.part},
+                     {"formula", row.formula},
+                     {"count", row.count},
+                     {"per_block", !row.group.empty()},
+                     {"group", row.group},
+                     {"times", row.times}});
   const FlopCount f = count_flops(r.model, r.model.block_size);
   io.print(dump_json({{"model", name},
                       {"parameters", n.total},

@@ -9,7 +9,8 @@
 #include "bary/base/parallel.h"
 #include "bary/cli/interrupt.h"
 #include "bary/cli/model_commands.h"
-#include "bary/cli/train_request.h"
+#include "bary/cli/train_start.h"
+#include "bary/cli/translate_text.h"
 #include "bary/generate/generate.h"
 #include "bary/io/run_folder.h"
 #include "bary/kernel/machine.h"
@@ -23,80 +24,37 @@
 namespace bary {
 namespace {
 
-struct Start {
-  std::unique_ptr<Decoder> model;
-  TrainData data;
-};
-
-// The model a run begins with: new, or another's weights with this run's settings where they do not touch the shape.
-Start prepare(TrainRequest& r, Io& io) {
-  std::optional<LoadedModel> from;
-  const bool resume = r.train.init_from == "resume", scratch = r.train.init_from == "scratch";
-  std::optional<Tokenizer> given;
-  if (!scratch) {
-    from = load_model(resume ? find_checkpoint(r.train.out_dir, false) : std::filesystem::path(r.train.init_from));
-    given = from->tokenizer;
-  }
-  DataOptions d{r.train.dataset,
-                r.train.corpus,
-                r.train.tokenizer,
-                r.train.ties,
-                r.model.vocab_size,
-                r.train.val_fraction,
-                [&](const std::string& line) { io.note(line); }};
-  if (from && !given) d.vocab_size = from->model->config().vocab_size;
-  Start s;
-  s.data = TrainData::load(d, given);
-  if (from) {
-    const double dropout = r.model.dropout;
-    r.model = from->model->config();
-    r.model.dropout = dropout;
-  } else {
-    r.model.vocab_size = s.data.vocab_size;
-  }
-  check_window_fits({s.data.train, s.data.val}, r.model.block_size);
-  s.model = std::make_unique<Decoder>(r.model, r.train.seed);
-  if (from && !resume) copy_parameters(from->model->parameters(), s.model->parameters());
-  return s;
-}
-
 struct Peaks {
   double fma = 0, tile = 0;
 };
 
-void announce(const TrainRequest& r, const Start& s, Peaks peaks, Io& io) {
-  const ModelConfig& c = s.model->config();
-  const ParameterCount n = count_parameters(c);
-  io.note(fmt::format("text    {} ({}), {} tokens to learn from, {} held out, vocabulary {}", s.data.name,
-                      s.data.bytes ? bytes_text(s.data.bytes) : "token files", grouped(s.data.train.size()),
-                      grouped(s.data.val.size()), grouped(c.vocab_size)));
-  io.note(fmt::format("model   {} block{}, width {}, {} heads of {}, window {}: {} parameters ({} of them embeddings)",
-                      c.n_layer, c.n_layer == 1 ? "" : "s", c.n_embd, c.n_head, c.head_width(), c.block_size,
-                      grouped(n.total), grouped(n.embeddings)));
+void announce(const TrainRequest& r, const TrainStart& s, Peaks peaks, Io& io) {
+  const ModelConfig& c = s.model().config();
+  io.note((s.pairs ? "pairs   " : "text    ") + data_line(s));
+  io.note("model   " + model_line(c));
   int64_t decayed = 0, other = 0;
-  for (const Parameter& p : s.model->parameters().list())
+  for (const Parameter& p : s.model().parameters().list())
     (decays(r.train.adamw.decay, p.role) ? decayed : other) += p.shape.volume();
   io.note(fmt::format("AdamW   learning rate {}, weight decay {} on {} numbers, none on {}; seed {}",
                       r.train.schedule.learning_rate, r.train.adamw.weight_decay, grouped(decayed), grouped(other),
                       r.train.seed));
-  const double flops = count_flops(c, c.block_size).training * static_cast<double>(r.train.sequences());
+  const double flops = s.objective->flops_per_update();
   const double rate = 0.65 * peaks.tile * 1e9;  // what a whole step usually reaches of the register tile's rate
-  const GradientPlan plan = plan_gradient(c, r.train.traversal, r.train.sequences(), r.train.batch_size);
-  io.note(
-      fmt::format("cost    {} tokens and {:.1f} GFLOP a step, {} steps; forecast: about {} and {} of memory ({}, {} "
-                  "threads, {:.0f} "
-                  "GFLOP/s peak)",
-                  grouped(r.train.sequences() * c.block_size), flops / 1e9, grouped(r.train.max_iters),
-                  duration_text(flops * static_cast<double>(r.train.max_iters) / rate),
-                  bytes_text(static_cast<int64_t>(forecast_memory(c, plan.at_once, plan.buffers).total()) +
-                             s.data.train.size() * 4 + (30 << 20)),
-                  kernel::active_isa(), threads(), peaks.fma));
+  const GradientPlan plan = plan_gradient(c, r.train.traversal, r.train.sequences(), c.block_size, r.train.batch_size);
+  const int64_t data = s.text ? s.text->train.size() * 4 : 0;
+  io.note(fmt::format(
+      "cost    {:.{}f} GFLOP a step, {} steps; forecast: about {} and {} of memory ({}, {} threads, {:.0f} GFLOP/s "
+      "peak)",
+      flops / 1e9, flops < 1e9 ? 3 : 1, grouped(r.train.max_iters),
+      duration_text(flops * static_cast<double>(r.train.max_iters) / rate),
+      bytes_text(static_cast<int64_t>(forecast_memory(c, plan.at_once, plan.buffers).total()) + data + (30 << 20)),
+      kernel::active_isa(), threads(), peaks.fma));
 }
 
 // What the loop tells, on the terminal.
 class Screen {
  public:
-  Screen(const TrainRequest& r, const Start& s, Peaks peaks, Io& io)
+  Screen(const TrainRequest& r, const TrainStart& s, Peaks peaks, Io& io)
       : r_(r),
         s_(s),
         peaks_(peaks),
@@ -108,7 +66,7 @@ class Screen {
     h.note = [this](const std::string& line) { line_out(line); };
     h.step = [this](const StepReport& e) { step(e); };
     h.evaluated = [this](const EvalReport& e) { evaluated(e); };
-    h.sample = [this](int64_t at, const Decoder&) { sample(at); };
+    h.sample = [this](int64_t at, Model&) { sample(at); };
     h.stop = stop;
     return h;
   }
@@ -131,7 +89,7 @@ class Screen {
   void step(const StepReport& e) {
     curve_.x.push_back(static_cast<double>(e.step)), curve_.y.push_back(e.loss);
     if (first_ < 0) first_ = e.step - 1;
-    tokens_ += r_.train.sequences() * s_.model->config().block_size;
+    tokens_ += r_.train.sequences() * s_.model().config().block_size;
     seconds_ += e.seconds;
     Progress p{e.step, e.max_iters, first_, tokens_, seconds_, e.loss, e.gflops / peaks_.fma};
     io_.draw(view_.update(p));
@@ -140,23 +98,30 @@ class Screen {
     if (e.val.tokens) val_.x.push_back(static_cast<double>(e.step)), val_.y.push_back(e.val.loss());
     std::string text = fmt::format("step {:>6}  train loss {:.4f}", grouped(e.step), e.train.loss());
     if (e.val.tokens) text += fmt::format("  val loss {:.4f}  perplexity {:.2f}", e.val.loss(), e.val.perplexity());
+    if (e.val.sequences)
+      text += fmt::format("  tokens right {}  whole {} {}", percent_text(e.val.accuracy()),
+                          s_.pairs ? "targets" : "windows", percent_text(e.val.exact_match()));
     if (e.val.bytes) text += fmt::format("  {:.3f} bits per byte", e.val.bits_per_byte());
     if (e.final) text += "  (whole texts)";
     line_out(text + (e.best ? "  *best" : ""));
   }
   void sample(int64_t at) {
-    if (!s_.data.tokenizer) return;
+    if (s_.pair_model) {
+      for (const std::string& line : sample_pairs(*s_.pair_model, *s_.pairs, r_.train.seed, 3)) line_out("  " + line);
+      return;
+    }
+    if (!s_.text || !s_.text->tokenizer || !s_.language->config().causal()) return;
     GenerateOptions o;
     o.max_new_tokens = r_.train.sample_tokens;
     o.seed = r_.train.seed;
-    if (s_.model->config().pos == Position::learned)
-      o.max_new_tokens = std::min<int64_t>(o.max_new_tokens, s_.model->config().positions() - 1);
-    auto text = generate(*s_.model, *s_.data.tokenizer, {r_.train.sample_prompt}, o);
+    if (s_.language->config().pos == Position::learned)
+      o.max_new_tokens = std::min<int64_t>(o.max_new_tokens, s_.language->config().positions() - 1);
+    auto text = generate(*s_.language, *s_.text->tokenizer, {r_.train.sample_prompt}, o);
     line_out(fmt::format("sample at step {}: {}{}", grouped(at), r_.train.sample_prompt, text[0].text));
   }
 
   const TrainRequest& r_;
-  const Start& s_;
+  const TrainStart& s_;
   Peaks peaks_;
   Io& io_;
   ProgressView view_;
@@ -175,27 +140,42 @@ nlohmann::json summary(const TrainRequest& r, const TrainResult& t) {
           {"val_loss", t.val.loss()},
           {"val_perplexity", t.val.perplexity()},
           {"val_bits_per_byte", t.val.bits_per_byte()},
+          {"val_accuracy", t.val.accuracy()},
+          {"val_exact_match", t.val.exact_match()},
           {"best_val_loss", t.best_val_loss},
           {"best_step", t.best_step},
           {"weights_sha256", t.weights_sha256},
           {"tokens_per_second", t.seconds > 0 ? static_cast<double>(t.tokens) / t.seconds : 0}};
 }
 
-void report(const TrainRequest& r, const TrainResult& t, Io& io) {
+// What to do with the model now
+std::string next_command(const TrainRequest& r, const TrainStart& s) {
+  const std::string& run = r.train.out_dir;
+  if (s.pair_model) return fmt::format("let it answer: bary translate {} --source \"...\"", run);
+  if (r.model.arch == Arch::encoder) return fmt::format("let it fill gaps: bary fill {} \"... [MASK] ...\"", run);
+  return fmt::format("let it write: bary generate {} --prompt \"...\"", run);
+}
+
+void report(const TrainRequest& r, const TrainStart& s, const TrainResult& t, Io& io) {
   if (r.json) return io.print(dump_json(summary(r, t)) + "\n");
   if (t.interrupted) {
     io.print(fmt::format("stopped after {} updates and saved; go on with: bary train --init_from resume --out_dir {}\n",
                          grouped(t.steps), r.train.out_dir));
     return;
   }
-  if (t.val.tokens)
+  if (t.val.sequences) {
+    io.print(fmt::format("held out: tokens right {}, whole {} {} of {}; perplexity {:.3f} (train {:.3f})\n",
+                         percent_text(t.val.accuracy()), s.pairs ? "targets" : "windows",
+                         percent_text(t.val.exact_match()), grouped(t.val.sequences), t.val.perplexity(),
+                         t.train.perplexity()));
+  } else if (t.val.tokens) {
     io.print(fmt::format("held-out perplexity {:.2f} (train {:.2f}), {:.3f} bits per byte\n", t.val.perplexity(),
                          t.train.perplexity(), t.val.bits_per_byte()));
+  }
   io.print(fmt::format("{} updates in {}, {} tokens/s; weights {}\n", grouped(t.steps), duration_text(t.seconds),
                        short_count(t.seconds > 0 ? static_cast<double>(t.tokens) / t.seconds : 0),
                        t.weights_sha256.substr(0, 16)));
-  io.print(fmt::format("written to {}; let it write: bary generate {} --prompt \"...\"\n", r.train.out_dir,
-                       r.train.out_dir));
+  io.print(fmt::format("written to {}; {}\n", r.train.out_dir, next_command(r, s)));
 }
 
 int run_train(std::span<const std::string> args, Io& io) {
@@ -205,7 +185,7 @@ int run_train(std::span<const std::string> args, Io& io) {
   kernel::apply_isa_from_environment();
   for (const std::string& c : changes) io.note("changed against the run's record: " + c);
   check_writable(r.train.out_dir);  // before minutes are spent on a text
-  Start s = prepare(r, io);
+  TrainStart s = prepare_training(r, io);
   const Peaks peaks{kernel::measure_fma_peak(), kernel::measure_tile_peak()};
   announce(r, s, peaks, io);
   InterruptGuard guard;
@@ -216,11 +196,11 @@ int run_train(std::span<const std::string> args, Io& io) {
     inner(e);
     if (interrupted()) stop = true;
   };
-  TrainLoop loop(r.train, *s.model, s.data, hooks, r.record());
+  TrainLoop loop(r.train, *s.objective, hooks, r.record());
   if (r.train.init_from == "resume") loop.resume();
   TrainResult t = loop.run();
   if (!r.json) screen.plot();
-  report(r, t, io);
+  report(r, s, t, io);
   return t.interrupted ? kExitInterrupted : kExitOk;
 }
 
@@ -232,7 +212,8 @@ Command train_command() {
           "[FILE|FOLDER|-|NAME] [--config FILE] [--key value ...]",
           {{"bary train", "the chapter's one-block transformer on tiny Shakespeare"},
            {"bary train book.txt --out_dir runs/book --n_layer 4 --max_iters 2000", "your own text"},
-           {"bary train --model two-blocks --norm post --warmup_iters 200", "a variant of the chapter"},
+           {"bary train --model copy --task reverse --out_dir runs/reverse", "an encoder-decoder on pairs of texts"},
+           {"bary train --arch encoder --out_dir runs/gaps", "a model that fills gaps (masked tokens)"},
            {"bary train --init_from resume --out_dir runs/book", "go on where it stopped, bit for bit"},
            {"bary train poems/ --init_from runs/book --learning_rate 1e-4 --out_dir runs/poems", "fine-tune"}},
           [] { return TrainRequest().options().help(); },

@@ -47,10 +47,40 @@ std::string early(std::span<const std::string> args, const std::string& key) {
 
 // Keys that decide the shape of a model or the text of a run: a resumed run keeps them.
 bool fixed_by_the_run(const std::string& key) {
-  for (const char* k : {"n_layer",   "n_head",         "n_embd",    "vocab_size", "block_size", "context",  "d_head",
-                        "n_kv_head", "mlp_ratio",      "pos",       "norm",       "norm_kind",  "mlp",      "mixer",
-                        "mask",      "window",         "scale",     "residual",   "attn_proj",  "qkv_bias", "bias",
-                        "head_bias", "tie_embeddings", "tokenizer", "ties"})
+  for (const char* k : {"n_layer",
+                        "n_head",
+                        "n_embd",
+                        "vocab_size",
+                        "block_size",
+                        "context",
+                        "d_head",
+                        "n_kv_head",
+                        "mlp_ratio",
+                        "pos",
+                        "norm",
+                        "norm_kind",
+                        "mlp",
+                        "mixer",
+                        "mask",
+                        "window",
+                        "scale",
+                        "residual",
+                        "attn_proj",
+                        "qkv_bias",
+                        "bias",
+                        "head_bias",
+                        "tie_embeddings",
+                        "tokenizer",
+                        "ties",
+                        "arch",
+                        "attend",
+                        "task",
+                        "source_vocab_size",
+                        "n_encoder_layer",
+                        "share_embeddings",
+                        "embed_scale",
+                        "source_tokenizer",
+                        "prefix"})
     if (key == k) return true;
   return false;
 }
@@ -95,6 +125,9 @@ TrainRequest parse_train_request(std::span<const std::string> args, std::vector<
     }
   }
   r.train.check();
+  // Of pairs the vocabularies come with the data; that there is a source is known now.
+  const bool reads = r.model.arch == Arch::encoder_decoder || r.model.recurrent();
+  if (!r.train.task.empty() && reads && !r.model.has_source()) r.model.source_vocab_size = r.model.vocab_size;
   r.model.check();
   return r;
 }

@@ -11,7 +11,8 @@
 
 namespace bary {
 
-std::vector<float> next_logits(const Decoder& model, std::span<const int32_t> ids, KvCache* cache, int64_t chunk) {
+std::vector<float> next_logits(const LanguageModel& model, std::span<const int32_t> ids, KvCache* cache,
+                               int64_t chunk) {
   BARY_CHECK(!ids.empty(), "generate: no tokens to go on from");
   Pass pass;
   pass.cache = cache;
@@ -70,7 +71,7 @@ std::vector<int32_t> prompt_ids(const Tokenizer& tokenizer, const std::string& p
 }
 
 struct Job {
-  const Decoder& model;
+  const LanguageModel& model;
   const Tokenizer& tokenizer;
   const GenerateOptions& o;
   std::mutex& speaking;
@@ -140,10 +141,13 @@ Generated run_one(const Job& job, size_t index, std::vector<int32_t> ids) {
 
 }  // namespace
 
-std::vector<Generated> generate(Decoder& model, const Tokenizer& tokenizer, const std::vector<std::string>& prompts,
-                                const GenerateOptions& o) {
+std::vector<Generated> generate(LanguageModel& model, const Tokenizer& tokenizer,
+                                const std::vector<std::string>& prompts, const GenerateOptions& o) {
   check_sampler(o.sampler);
   BARY_CHECK(o.max_new_tokens >= 0, "max_new_tokens: got {}, expected 0 or more", o.max_new_tokens);
+  BARY_CHECK(model.config().arch != Arch::encoder,
+             "generate: this model is an encoder: each of its tokens sees the whole text, so it tells what is missing "
+             "and has nothing to go on from; let it fill gaps with `bary fill`, or train with --arch decoder");
   BARY_CHECK(tokenizer.vocab_size() <= model.config().vocab_size,
              "generate: the tokenizer has {} tokens, the model {}; do they "
              "belong together?",

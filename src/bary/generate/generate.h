@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bary/generate/sampler.h"
-#include "bary/model/decoder.h"
+#include "bary/model/language_model.h"
 #include "bary/text/tokenizer.h"
 
 namespace bary {
@@ -37,12 +37,13 @@ struct Generated {
   double prompt_seconds = 0, generation_seconds = 0;
 };
 
-// An empty prompt becomes the tokenizer's start token; without one it is an Error, as is a prompt longer than a table
-// of learned positions. Generation that reaches the end of that table stops with Finish::context.
-std::vector<Generated> generate(Decoder& model, const Tokenizer& tokenizer, const std::vector<std::string>& prompts,
-                                const GenerateOptions& options);
+// An empty prompt becomes the tokenizer's start token; without one it is an Error, as are a prompt longer than a table
+// of learned positions and an encoder, which fills gaps (generate/fill.h) and goes on from nothing. Generation that
+// reaches the end of that table stops with Finish::context.
+std::vector<Generated> generate(LanguageModel& model, const Tokenizer& tokenizer,
+                                const std::vector<std::string>& prompts, const GenerateOptions& options);
 
 // The last row of logits of `ids`, through the cache in chunks of `chunk` tokens (0 = all at once).
-std::vector<float> next_logits(const Decoder& model, std::span<const int32_t> ids, KvCache* cache, int64_t chunk);
+std::vector<float> next_logits(const LanguageModel& model, std::span<const int32_t> ids, KvCache* cache, int64_t chunk);
 
 }  // namespace bary

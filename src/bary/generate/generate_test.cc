@@ -10,12 +10,12 @@
 namespace bary {
 namespace {
 
-std::unique_ptr<Decoder> speaker(const std::string& text, int64_t V = 256, int64_t context = 0) {
+std::unique_ptr<LanguageModel> speaker(const std::string& text, int64_t V = 256, int64_t context = 0) {
   ModelConfig c;
   c.vocab_size = V, c.n_embd = V, c.n_head = 1, c.n_layer = 0, c.block_size = context ? context : 8,
   c.head_bias = false;
   c.pos = context ? Position::learned : Position::none;
-  auto model = std::make_unique<Decoder>(c, 1);
+  auto model = std::make_unique<LanguageModel>(c, 1);
   Parameters& p = model->parameters();
   std::fill_n(p.values(), p.size(), 0.0f);
   auto table = p.values_of(*p.find("transformer.wte.weight")), head = p.values_of(*p.find("lm_head.weight"));
@@ -32,7 +32,7 @@ GenerateOptions greedy(int64_t n, std::vector<std::string> stop = {}) {
   return o;
 }
 
-Generated say(Decoder& model, const std::string& prompt, const GenerateOptions& o,
+Generated say(LanguageModel& model, const std::string& prompt, const GenerateOptions& o,
               const Tokenizer& t = Tokenizer::bytes()) {
   return generate(model, t, {prompt}, o)[0];
 }
@@ -159,7 +159,7 @@ TEST(Generate, WithoutLearnedPositionsThereIsNoEnd) {
   for (Position pos : {Position::none, Position::sinusoidal, Position::rotary, Position::alibi}) {
     ModelConfig c;
     c.vocab_size = 256, c.block_size = 4, c.n_embd = 8, c.n_head = 2, c.pos = pos;
-    Decoder model(c, 1);
+    LanguageModel model(c, 1);
     const Generated g = say(model, "abcdefg", greedy(20));
     EXPECT_EQ(g.ids.size(), 20u);
     EXPECT_EQ(g.finish, Finish::length);
@@ -220,7 +220,7 @@ ModelConfig small() {
 }
 
 TEST(Generate, APromptsTextDoesNotDependOnTheOthers) {
-  Decoder model(small(), 5);
+  LanguageModel model(small(), 5);
   const Tokenizer t = Tokenizer::bytes();
   GenerateOptions o;
   o.max_new_tokens = 20;
@@ -233,7 +233,7 @@ TEST(Generate, APromptsTextDoesNotDependOnTheOthers) {
 }
 
 TEST(Generate, SeveralPromptsAtOnceAreEachAlone) {
-  Decoder model(small(), 5);
+  LanguageModel model(small(), 5);
   const Tokenizer t = Tokenizer::bytes();
   const std::vector<std::string> prompts{"one", "two two", "3", std::string(40, 'z')};
   std::vector<std::string> spoken(prompts.size());
@@ -247,7 +247,7 @@ TEST(Generate, SeveralPromptsAtOnceAreEachAlone) {
 }
 
 TEST(Generate, SeedsNameTexts) {
-  Decoder model(small(), 5);
+  LanguageModel model(small(), 5);
   GenerateOptions o;
   o.max_new_tokens = 30;
   const auto once = say(model, "x", o).ids;
@@ -262,9 +262,17 @@ TEST(Generate, SeedsNameTexts) {
 TEST(Generate, AModelThatSeesTheFutureRunsWithoutCache) {
   ModelConfig c = small();
   c.mask = Mask::full;
-  Decoder model(c, 5);
+  LanguageModel model(c, 5);
   EXPECT_EQ(say(model, "abc", greedy(5)).ids.size(), 5u);
   EXPECT_TRUE(has(message([&] { model.make_cache(1, 8); }), "mask=full"));
+}
+
+TEST(Generate, AnEncoderHasNothingToGoOnFrom) {
+  ModelConfig c = small();
+  c.arch = Arch::encoder;
+  LanguageModel model(c, 5);
+  const std::string refused = message([&] { say(model, "abc", greedy(5)); });
+  EXPECT_TRUE(has(refused, "encoder") && has(refused, "sees the whole text") && has(refused, "bary fill")) << refused;
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 
 std::string pattern_tap(int64_t layer) { return "blocks." + std::to_string(layer) + ".attn.hook_pattern"; }
 
-void check_attends(const char* op, const Decoder& model) {
+void check_attends(const char* op, const LanguageModel& model) {
   BARY_CHECK(model.config().mixer == Mixer::attention,
              "{}: this model does not mix positions by attention, so it has no pattern; use one with mixer=attention",
              op);
@@ -18,7 +18,7 @@ void check_attends(const char* op, const Decoder& model) {
 
 }  // namespace
 
-std::vector<Tensor> attention_patterns(const Decoder& model, std::span<const int32_t> ids, int64_t B) {
+std::vector<Tensor> attention_patterns(const LanguageModel& model, std::span<const int32_t> ids, int64_t B) {
   check_attends("attention_patterns", model);
   std::vector<Tensor> layers(static_cast<size_t>(model.config().n_layer));
   Probe probe;
@@ -28,7 +28,7 @@ std::vector<Tensor> attention_patterns(const Decoder& model, std::span<const int
   return layers;
 }
 
-void switch_off(Probe& probe, const Decoder& model, int64_t layer, std::span<const int64_t> heads) {
+void switch_off(Probe& probe, const LanguageModel& model, int64_t layer, std::span<const int64_t> heads) {
   check_attends("switch_off", model);
   const ModelConfig& c = model.config();
   BARY_CHECK(layer >= 0 && layer < c.n_layer, "switch_off: there is no layer {}; the model has layers 0 to {}", layer,

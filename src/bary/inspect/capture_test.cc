@@ -21,7 +21,7 @@ ModelConfig small() {
 const std::vector<int32_t> kIds{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1};  // two sequences of six
 
 TEST(Patterns, RowsSumToOneAndSeeNothingLater) {
-  const Decoder model(small(), 1);
+  const LanguageModel model(small(), 1);
   const auto layers = attention_patterns(model, kIds, 2);
   ASSERT_EQ(layers.size(), 2u);
   for (const Tensor& a : layers) {
@@ -42,11 +42,11 @@ TEST(Patterns, RowsSumToOneAndSeeNothingLater) {
 TEST(Patterns, NeedAttention) {
   ModelConfig c = small();
   c.mixer = Mixer::average;
-  EXPECT_THROW(attention_patterns(Decoder(c, 1), kIds, 2), Error);
+  EXPECT_THROW(attention_patterns(LanguageModel(c, 1), kIds, 2), Error);
 }
 
 // -log p of the second copy's tokens that can be known
-double second_copy_loss(const Decoder& model, const std::vector<int32_t>& ids, int64_t n) {
+double second_copy_loss(const LanguageModel& model, const std::vector<int32_t>& ids, int64_t n) {
   const Tensor logits = model.logits(ids, 1);
   double sum = 0;
   for (int64_t t = n + 1; t + 1 < std::ssize(ids); ++t) {
@@ -74,7 +74,7 @@ TEST(SwitchOff, BreaksTheCircuitOfAKnownModel) {
 TEST(SwitchOff, LeavesTheOtherHeadsAndTheBiasAlone) {
   ModelConfig c = small();
   c.n_layer = 1, c.mlp = MlpKind::none, c.norm = NormPlace::none;
-  const Decoder model(c, 1);
+  const LanguageModel model(c, 1);
   auto mid = [&](std::vector<int64_t> off) {
     Tensor before, after;
     Probe probe;
@@ -100,7 +100,7 @@ TEST(SwitchOff, LeavesTheOtherHeadsAndTheBiasAlone) {
 }
 
 TEST(SwitchOff, RefusesWhatIsNotThere) {
-  const Decoder model(small(), 1);
+  const LanguageModel model(small(), 1);
   Probe probe;
   EXPECT_THROW(switch_off(probe, model, 2, std::vector<int64_t>{0}), Error);
   EXPECT_THROW(switch_off(probe, model, 0, std::vector<int64_t>{4}), Error);

@@ -13,7 +13,7 @@ namespace {
 // The parameters of one layer's attention as constants, by the names they have in a checkpoint
 class Layer {
  public:
-  Layer(const char* op, const Decoder& model, int64_t layer) : model_(model), layer_(layer) {
+  Layer(const char* op, const LanguageModel& model, int64_t layer) : model_(model), layer_(layer) {
     const ModelConfig& c = model.config();
     BARY_CHECK(c.mixer == Mixer::attention, "{}: this model does not mix positions by attention; use one that does",
                op);
@@ -51,7 +51,7 @@ class Layer {
     return c.norm_kind == NormKind::layer ? layer_norm(x, gain, bias, eps) : rms_norm(x, gain, eps);
   }
 
-  const Decoder& model_;
+  const LanguageModel& model_;
   int64_t layer_;
 };
 
@@ -92,7 +92,7 @@ double share_of_rise(std::span<const float> logits, int32_t token) {
 
 }  // namespace
 
-Tensor attention_scores(const Decoder& model, int64_t layer, std::span<const int32_t> ids, int64_t B) {
+Tensor attention_scores(const LanguageModel& model, int64_t layer, std::span<const int32_t> ids, int64_t B) {
   const ModelConfig& c = model.config();
   const Layer weights("attention_scores", model, layer);
   BARY_CHECK(c.pos != Position::rotary && c.pos != Position::alibi,
@@ -109,7 +109,7 @@ Tensor attention_scores(const Decoder& model, int64_t layer, std::span<const int
   return all;
 }
 
-std::vector<double> copying_scores(const Decoder& model, int64_t layer, std::span<const int32_t> ids, int64_t B) {
+std::vector<double> copying_scores(const LanguageModel& model, int64_t layer, std::span<const int32_t> ids, int64_t B) {
   const ModelConfig& c = model.config();
   const Layer weights("copying_scores", model, layer);
   const Tensor v = weights.projected(weights.input(ids, B), "v_proj");

@@ -24,7 +24,7 @@ TEST(Scores, AreWhatTheSoftmaxOfEveryKindOfModelSees) {
   bare.norm = NormPlace::none, bare.pos = Position::sinusoidal, bare.scale = false;
   post.norm = NormPlace::post;
   for (const ModelConfig& c : {plain, shared, rms, bare, post}) {
-    const Decoder model(c, 3);
+    const LanguageModel model(c, 3);
     const auto patterns = attention_patterns(model, kIds, 2);
     for (int64_t layer : {0, 1}) {
       const Tensor s = attention_scores(model, layer, kIds, 2);
@@ -40,10 +40,10 @@ TEST(Scores, RefusePositionsThatAreNotInTheProjections) {
   c.vocab_size = 11, c.block_size = 6, c.n_head = 4, c.n_embd = 16;
   for (Position pos : {Position::rotary, Position::alibi}) {
     c.pos = pos;
-    EXPECT_THROW(attention_scores(Decoder(c, 1), 0, kIds, 2), Error);
+    EXPECT_THROW(attention_scores(LanguageModel(c, 1), 0, kIds, 2), Error);
   }
   c.pos = Position::learned;
-  EXPECT_THROW(attention_scores(Decoder(c, 1), 1, kIds, 2), Error);
+  EXPECT_THROW(attention_scores(LanguageModel(c, 1), 1, kIds, 2), Error);
 }
 
 TEST(Copying, IsCompleteInTheHeadThatWritesToTheOutput) {
@@ -56,11 +56,11 @@ TEST(Copying, IsCompleteInTheHeadThatWritesToTheOutput) {
 TEST(Copying, OfFreshHeadsIsNearChance) {
   ModelConfig c;
   c.vocab_size = 50, c.block_size = 100, c.n_head = 2, c.n_embd = 64;
-  const Decoder tied([&] { return c.tie_embeddings = true, c; }(), 1);
-  const Decoder untied([&] { return c.tie_embeddings = false, c; }(), 1);
+  const LanguageModel tied([&] { return c.tie_embeddings = true, c; }(), 1);
+  const LanguageModel untied([&] { return c.tie_embeddings = false, c; }(), 1);
   std::vector<int32_t> ids(100);
   for (int32_t i = 0; i < 100; ++i) ids[static_cast<size_t>(i)] = i % 50;
-  for (const Decoder* model : {&tied, &untied})
+  for (const LanguageModel* model : {&tied, &untied})
     for (double score : copying_scores(*model, 0, ids)) EXPECT_NEAR(score, 0.02, 0.02);
   EXPECT_THROW(copying_scores(tied, 1, ids), Error);
 }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "bary/model/decoder.h"
+#include "bary/model/language_model.h"
 
 namespace bary::test {
 
@@ -37,8 +37,8 @@ class GoldModel {
     model_.parameters().changed();
   }
 
-  const Decoder& operator*() const { return model_; }
-  const Decoder* operator->() const { return &model_; }
+  const LanguageModel& operator*() const { return model_; }
+  const LanguageModel* operator->() const { return &model_; }
 
   // Token 0, then 1 .. n as many times as asked.
   static std::vector<int32_t> repeats(int32_t n, int copies) {
@@ -62,7 +62,7 @@ class GoldModel {
   }
 
   int64_t P;
-  Decoder model_;
+  LanguageModel model_;
 };
 
 }  // namespace bary::test

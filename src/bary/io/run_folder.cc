@@ -18,8 +18,11 @@ constexpr const char* kOptimizer = "optimizer.safetensors";
 constexpr const char* kConfig = "config.json";
 constexpr const char* kState = "state.json";
 constexpr const char* kTokenizer = "tokenizer.json";
+constexpr const char* kSourceTokenizer = "source_tokenizer.json";
 
-std::vector<std::string> file_names() { return {kWeights, kOptimizer, kConfig, kState, kTokenizer, kManifestName}; }
+std::vector<std::string> file_names() {
+  return {kWeights, kOptimizer, kConfig, kState, kTokenizer, kSourceTokenizer, kManifestName};
+}
 
 // Hashed on the way to the disk: what the manifest promises is what was meant, not what a bad disk gives back.
 FileRecord write_tensors(const fs::path& path, std::span<const TensorView> tensors) {
@@ -74,12 +77,18 @@ LoadedCheckpoint load_from(const fs::path& folder, LoadOptions options) {
                name);
   }
   // All files are checked before the first is used.
-  std::string config = text(kConfig), state = text(kState), tokenizer;
+  std::string config = text(kConfig), state = text(kState), tokenizer, source;
   if (manifest.count(kTokenizer)) tokenizer = text(kTokenizer);
+  if (manifest.count(kSourceTokenizer)) source = text(kSourceTokenizer);
   std::optional<SafetensorsFile> optimizer;
   if (options.optimizer && manifest.count(kOptimizer)) optimizer.emplace(open_checked(manifest, folder / kOptimizer));
-  LoadedCheckpoint out{
-      folder, {}, {}, std::move(tokenizer), open_checked(manifest, folder / kWeights), std::move(optimizer)};
+  LoadedCheckpoint out{folder,
+                       {},
+                       {},
+                       std::move(tokenizer),
+                       std::move(source),
+                       open_checked(manifest, folder / kWeights),
+                       std::move(optimizer)};
   out.config = parse_json(config, (folder / kConfig).string());
   out.state = parse_json(state, (folder / kState).string());
   return out;
@@ -103,6 +112,8 @@ std::string save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint
     manifest[kConfig] = write_text(staged.path() / kConfig, dump_json(checkpoint.config) + "\n");
     if (!checkpoint.tokenizer.empty())
       manifest[kTokenizer] = write_text(staged.path() / kTokenizer, checkpoint.tokenizer);
+    if (!checkpoint.source_tokenizer.empty())
+      manifest[kSourceTokenizer] = write_text(staged.path() / kSourceTokenizer, checkpoint.source_tokenizer);
     write_file_atomic(staged.path() / kManifestName, manifest_text(manifest));
     staged.commit(swap);
     return manifest[kWeights].sha256;

@@ -22,6 +22,7 @@ struct Checkpoint {
   nlohmann::json config = nlohmann::json::object();
   nlohmann::json state = nlohmann::json::object();  // weights_sha256 is added
   std::string tokenizer;                            // the bytes of tokenizer.json; empty: no such file
+  std::string source_tokenizer;                     // of source_tokenizer.json, a source's own; empty: no such file
   std::vector<TensorView> weights;
   std::vector<TensorView> optimizer;  // empty: no such file
 };
@@ -35,7 +36,7 @@ std::string save_checkpoint(const std::filesystem::path& folder, const Checkpoin
 struct LoadedCheckpoint {
   std::filesystem::path folder;  // where it was found: NAME, or NAME.old after a kill inside a save
   nlohmann::json config, state;
-  std::string tokenizer;                     // empty: it has none
+  std::string tokenizer, source_tokenizer;   // empty: it has none
   SafetensorsFile weights;                   // in the file until read; read_into() compares shapes
   std::optional<SafetensorsFile> optimizer;  // where it has one and it was asked for
 };

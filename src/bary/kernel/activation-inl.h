@@ -8,6 +8,7 @@
 #endif
 
 #include "bary/kernel/gemm.h"
+#include "bary/kernel/tanh-inl.h"
 #include "bary/kernel/vec-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -43,6 +44,11 @@ HWY_INLINE Activated silu(V16 x) {
   return {g, fma(g, s.of_minus, s.of)};
 }
 
+HWY_INLINE Activated hyperbolic_tangent(V16 x) {
+  V16 t = tanh(x);
+  return {t, tanh_slope(t)};
+}
+
 // In place over a block of m rows and n columns; the derivative goes beside it if asked for.
 template <class F>
 HWY_INLINE void activate_block(F f, int64_t m, int64_t n, float* c, int64_t ldc, float* d, int64_t ldd) {
@@ -69,6 +75,9 @@ struct ReluF {
 struct SiluF {
   HWY_INLINE Activated operator()(V16 x) const { return silu(x); }
 };
+struct TanhF {
+  HWY_INLINE Activated operator()(V16 x) const { return hyperbolic_tangent(x); }
+};
 HWY_INLINE void activate(Activation a, int64_t m, int64_t n, float* c, int64_t ldc, float* d, int64_t ldd) {
   switch (a) {
     case Activation::none:
@@ -82,6 +91,8 @@ HWY_INLINE void activate(Activation a, int64_t m, int64_t n, float* c, int64_t l
       return activate_block(ReluF(), m, n, c, ldc, d, ldd);
     case Activation::silu:
       return activate_block(SiluF(), m, n, c, ldc, d, ldd);
+    case Activation::tanh:
+      return activate_block(TanhF(), m, n, c, ldc, d, ldd);
   }
 }
 

@@ -103,12 +103,12 @@ HWY_NOINLINE void mix_tile(int64_t D, const float* s, int64_t keys, const float*
 }
 
 // p of one row over a block of keys, for the backward pass of short texts
-HWY_INLINE void keep_pattern(const KeyRange& keys, int64_t block, const float* row, float inverse, int64_t stride,
+HWY_INLINE void keep_pattern(const KeyRange& keys, int64_t block, const float* row, float inverse, int64_t end,
                              float* p) {
   V16 scale = set1(inverse);
   clear_between(p, 0, keys.low);
   for (int64_t j = keys.low; j < ceil16(keys.high); j += 16) store(load(row + j - block) * scale, p + j);
-  clear_between(p, ceil16(keys.high), std::min(ceil16(keys.high) + 16, stride));
+  clear_between(p, ceil16(keys.high), end);
 }
 
 // Queries [t0, t1), at most kBand
@@ -131,7 +131,9 @@ HWY_NOINLINE void forward_band(const AttentionHead& h, int64_t t0, int64_t t1, c
         soften_row(mask, block, keys.low, keys.high, row, state[t - t0]);
         if (kept.pattern) {
           const int64_t stride = pattern_stride(h.S);
-          keep_pattern(keys, block, row, 1.0f / state[t - t0].sum, stride, kept.pattern + t * stride);
+          // the backward pass skips what a causal mask hides, unless a prefix breaks the triangle
+          const int64_t end = h.prefix ? stride : std::min(ceil16(keys.high) + 16, stride);
+          keep_pattern(keys, block, row, 1.0f / state[t - t0].sum, end, kept.pattern + t * stride);
         }
         if (h.dropout.p > 0) {
           uint32_t key = dropout_row_key(h.dropout, h.sequence, h.head, static_cast<uint64_t>(mask.position));

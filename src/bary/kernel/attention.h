@@ -18,6 +18,7 @@ struct AttentionHead {
   int64_t first = 0;            // absolute position of query 0; keys stand at 0 .. S-1
   bool causal = true;           // query t sees keys j <= t, itself included
   int64_t window = 0;           // and j > t - window; 0 = no limit
+  int64_t prefix = 0;           // keys before it are seen by every query, causal or not (a prefix language model's)
   float scale = 1;
   float slope = 0;  // ALiBi (Press et al. 2022): the penalty on the distance |t - j|, both ways under a full mask
   DropoutSite dropout;
@@ -25,7 +26,10 @@ struct AttentionHead {
   uint32_t head = 0;
 
   int64_t low(int64_t t) const { return window && first + t + 1 > window ? first + t + 1 - window : 0; }
-  int64_t high(int64_t t) const { return causal && first + t + 1 < S ? first + t + 1 : S; }  // one past the last
+  int64_t high(int64_t t) const {  // one past the last
+    const int64_t seen = first + t + 1 > prefix ? first + t + 1 : prefix;
+    return causal && seen < S ? seen : S;
+  }
 };
 
 // Keys (or values) of one head transposed into panels of panel_width() positions: [S / width][D][width], zeros past S.
@@ -52,7 +56,7 @@ void attention_pattern(const AttentionHead& head, const float* q, int64_t ldq, c
 
 struct AttentionGradient {
   float *dq = nullptr, *dk = nullptr, *dv = nullptr;  // added to; shared by the heads of a group (dk, dv)
-  int64_t ld = 0;
+  int64_t ldq = 0, ldk = 0;                           // dv has dk's
 };
 struct AttentionInputs {
   const float *q = nullptr, *k = nullptr, *v = nullptr;

@@ -136,8 +136,8 @@ HWY_NOINLINE void backward_band(const AttentionHead& h, const AttentionInputs& i
     }
   });
   each_part(h, block, t0, t1, [&](auto count, int64_t t, const KeyRange& part) HWY_ATTR {
-    query_tile<decltype(count)::value>(in, h.D, part, ds + (t - t0) * kScoreStride + part.low - block, g.dq + t * g.ld,
-                                       g.ld);
+    query_tile<decltype(count)::value>(in, h.D, part, ds + (t - t0) * kScoreStride + part.low - block, g.dq + t * g.ldq,
+                                       g.ldq);
   });
 }
 
@@ -166,9 +166,9 @@ HWY_INLINE void backward_block(const AttentionHead& h, const AttentionInputs& in
     p = x.dropped;
     ldp = kScoreStride;
   }
-  const RowStart start{h.causal, block - h.first - t0};
-  gemm_transposed(n, h.D, rows, p, ldp, in.dout + t0 * in.ldo, in.ldo, g.dv + block * g.ld, g.ld, start);
-  gemm_transposed(n, h.D, rows, x.ds, kScoreStride, in.q + t0 * in.ldq, in.ldq, g.dk + block * g.ld, g.ld, start);
+  const RowStart start{h.causal && block >= h.prefix, block - h.first - t0};
+  gemm_transposed(n, h.D, rows, p, ldp, in.dout + t0 * in.ldo, in.ldo, g.dv + block * g.ldk, g.ldk, start);
+  gemm_transposed(n, h.D, rows, x.ds, kScoreStride, in.q + t0 * in.ldq, in.ldq, g.dk + block * g.ldk, g.ldk, start);
 }
 
 // Blocks of keys outside: the panels of one are all that is ever packed. The sums keep their order, queries for dk and

@@ -14,7 +14,7 @@ std::vector<float> gradients(const AttentionCase& c, bool keep_pattern, float st
   Matrix dq(h.T, h.D, h.D + 4), dk(h.S, h.D, h.D + 4), dv(h.S, h.D, h.D + 4);
   for (Matrix* m : {&dq, &dk, &dv}) m->fill(start);
   AttentionInputs in{c.q.data(), c.k.data(), c.v.data(), c.q.ld(), c.k.ld(), out.data(), c.dout.data(), c.dout.ld()};
-  attention_backward(h, in, run.kept, {dq.data(), dk.data(), dv.data(), dq.ld()}, scratch.data());
+  attention_backward(h, in, run.kept, {dq.data(), dk.data(), dv.data(), dq.ld(), dk.ld()}, scratch.data());
   std::vector<float> all;
   for (Matrix* m : {&dq, &dk, &dv}) {
     EXPECT_TRUE(m->gaps_untouched());

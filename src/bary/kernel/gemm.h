@@ -14,6 +14,7 @@ enum class Activation {
   gelu_tanh,  // x sigmoid(2 sqrt(2/pi) (x + 0.044715 x^3)), GPT-2's
   relu,       // max(x, 0)
   silu,       // x sigmoid(x)
+  tanh,
 };
 
 // What happens to a product before it is stored: C = act((A B + bias) * times) + onto, absent parts left out.

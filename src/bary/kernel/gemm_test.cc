@@ -208,8 +208,8 @@ TEST(Gemm, ActivationAndItsDerivative) {
   for (int64_t n : {1, 17, 64, 130}) {
     Matrix a = random_matrix(m, k, k, 1), w = random_matrix(n, k, k, 2), bias = random_matrix(1, n, n, 3);
     std::vector<float> x = chains(a, w);
-    for (Activation act :
-         {Activation::none, Activation::gelu, Activation::gelu_tanh, Activation::relu, Activation::silu}) {
+    for (Activation act : {Activation::none, Activation::gelu, Activation::gelu_tanh, Activation::relu,
+                           Activation::silu, Activation::tanh}) {
       for (bool derivative : {false, true}) {
         std::vector<float> got = on_every_isa("activation", [&] {
           Matrix p = packed_of(w), c(m, n, n + 3), d(m, n, n + 1);

@@ -98,7 +98,7 @@ std::vector<float> attention_bits(const AttentionHead& h) {
   for (Matrix* m : {&dq, &dk, &dv}) m->fill(0);
   attention_backward(h,
                      {c.q.data(), c.k.data(), c.v.data(), c.q.ld(), c.k.ld(), out.data(), c.dout.data(), c.dout.ld()},
-                     run.kept, {dq.data(), dk.data(), dv.data(), h.D}, scratch.data());
+                     run.kept, {dq.data(), dk.data(), dv.data(), h.D, h.D}, scratch.data());
   std::vector<float> all = run.values();
   for (Matrix* m : {&dq, &dk, &dv}) append(all, m->values());
   return all;

@@ -39,8 +39,14 @@ HWY_INLINE float exponentials(const float* x, int64_t n, float m, float* y) {
   return sum_lanes(sum);
 }
 
+float row_mean(const float* x, int64_t n) {
+  V16 sum = zero();
+  for (int64_t j = 0; j < n; j += 16) sum = sum + first_n(load_n(x + j, n - j), n - j, zero());
+  return sum_lanes(sum) / static_cast<float>(n);
+}
+
 void CrossEntropyRows(int64_t rows, int64_t n, float* logits, int64_t ld, const int32_t* targets, float weight,
-                      double* losses) {
+                      double* losses, float smoothing) {
   for (int64_t r = 0; r < rows; ++r) {
     float* x = logits + r * ld;
     bool counted = targets[r] >= 0;
@@ -50,14 +56,18 @@ void CrossEntropyRows(int64_t rows, int64_t n, float* logits, int64_t ld, const 
       continue;
     }
     float m = row_max(x, n), at_target = x[targets[r]];
+    const float mean = smoothing > 0 ? row_mean(x, n) : 0;
     float sum = exponentials(x, n, m, x);
     if (losses) {
       losses[r] = portable::log(static_cast<double>(sum)) + (static_cast<double>(m) - static_cast<double>(at_target));
+      if (smoothing > 0)
+        losses[r] += static_cast<double>(smoothing) * (static_cast<double>(at_target) - static_cast<double>(mean));
     }
     if (weight == 0) continue;
     V16 scale = set1(weight / sum);
-    for (int64_t j = 0; j < n; j += 16) store_n(load_n(x + j, n - j) * scale, x + j, n - j);
-    x[targets[r]] -= weight;
+    const V16 spread = set1(weight * smoothing / static_cast<float>(n));
+    for (int64_t j = 0; j < n; j += 16) store_n(load_n(x + j, n - j) * scale - spread, x + j, n - j);
+    x[targets[r]] -= weight * (1 - smoothing);
   }
 }
 
@@ -82,8 +92,8 @@ HWY_EXPORT(CrossEntropyRows);
 HWY_EXPORT(SoftmaxRows);
 
 void cross_entropy_rows(int64_t rows, int64_t n, float* logits, int64_t ld, const int32_t* targets, float weight,
-                        double* losses) {
-  HWY_DYNAMIC_DISPATCH(CrossEntropyRows)(rows, n, logits, ld, targets, weight, losses);
+                        double* losses, float smoothing) {
+  HWY_DYNAMIC_DISPATCH(CrossEntropyRows)(rows, n, logits, ld, targets, weight, losses, smoothing);
 }
 void softmax_rows(int64_t rows, int64_t n, const float* x, int64_t ldx, float* y, int64_t ldy) {
   HWY_DYNAMIC_DISPATCH(SoftmaxRows)(rows, n, x, ldx, y, ldy);

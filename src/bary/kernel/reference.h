@@ -56,6 +56,8 @@ inline ValueAndSlope activate(Activation act, double x) {
       return {std::max(x, 0.0), x > 0 ? 1.0 : 0.0};
     case Activation::silu:
       return with_sigmoid(x, 1);
+    case Activation::tanh:
+      return {std::tanh(x), 1 / (std::cosh(x) * std::cosh(x))};
   }
   return {x, 1};
 }

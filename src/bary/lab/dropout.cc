@@ -39,12 +39,13 @@ nlohmann::json run(Recipe r, const Work& work) {
   const bool few = work.plan.budget == Budget::smoke;
   std::vector<double> seen, val;
   nlohmann::json row;
-  auto model = train_model(r, text_windows(data, r.model.block_size, r.seed), work, [&](const StepSeen& s, Decoder& m) {
-    if (s.step == one_pass(r, work)) row["once"] = perplexities(m, data, few).val;
-    if (s.step > 1 && keep_point(s.step, r.steps, 20))
-      seen.push_back(static_cast<double>(s.step)),
-          val.push_back(evaluate_some(m, data.val, {}, few ? 4 : 64, 1).loss());
-  });
+  auto model =
+      train_model(r, text_windows(data, r.model.block_size, r.seed), work, [&](const StepSeen& s, LanguageModel& m) {
+        if (s.step == one_pass(r, work)) row["once"] = perplexities(m, data, few).val;
+        if (s.step > 1 && keep_point(s.step, r.steps, 20))
+          seen.push_back(static_cast<double>(s.step)),
+              val.push_back(evaluate_some(m, data.val, {}, few ? 4 : 64, 1).loss());
+      });
   const Perplexities p = perplexities(*model, data, few);
   row["seen"] = seen, row["val_losses"] = val;
   row["val"] = p.val, row["train"] = p.train, row["gap"] = std::log(p.val / p.train);
@@ -59,7 +60,7 @@ std::vector<int32_t> random_text(int64_t n) {
 }
 
 // The taps of a pass that change where dropout sits: the sum of embeddings, and the residual path around each part
-std::vector<Tensor> watched(const Decoder& model, const std::vector<int32_t>& ids, bool training) {
+std::vector<Tensor> watched(const LanguageModel& model, const std::vector<int32_t>& ids, bool training) {
   const char* names[] = {"hook_embed",
                          "blocks.0.hook_resid_pre",
                          "blocks.0.hook_resid_mid",
@@ -112,7 +113,7 @@ nlohmann::json weight_site(double p) {
 nlohmann::json sites(double p, const Work&) {
   ModelConfig c = preset("two-blocks");
   c.dropout = p;
-  const Decoder model(c, 1);
+  const LanguageModel model(c, 1);
   const std::vector<int32_t> ids = random_text(4 * c.block_size);
   const auto on = watched(model, ids, true), off = watched(model, ids, false);
   nlohmann::json all = nlohmann::json::array();
@@ -134,9 +135,9 @@ nlohmann::json sites(double p, const Work&) {
 
 nlohmann::json evaluation(const Work&) {
   ModelConfig c = preset("two-blocks");
-  const Decoder plain(c, 1);
+  const LanguageModel plain(c, 1);
   c.dropout = 0.2;
-  const Decoder dropped(c, 1);  // initial values are named by the seed and the parameter: the same
+  const LanguageModel dropped(c, 1);  // initial values are named by the seed and the parameter: the same
   const std::vector<int32_t> ids = random_text(c.block_size);
   Pass training;
   training.training = true;

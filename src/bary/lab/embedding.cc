@@ -40,7 +40,7 @@ Recipe recipe(InitStyle init, uint64_t seed, const Plan& plan) {
 // The rows of a token table, each divided by its length
 class Directions {
  public:
-  explicit Directions(const Decoder& model) : width_(static_cast<size_t>(model.config().n_embd)) {
+  explicit Directions(const LanguageModel& model) : width_(static_cast<size_t>(model.config().n_embd)) {
     for (float v : model.parameters().values_of(*model.parameters().find("transformer.wte.weight")))
       values_.push_back(static_cast<double>(v));
     for (size_t at = 0; at < values_.size(); at += width_) {
@@ -86,7 +86,7 @@ Words known_words(const Tokenizer& tokenizer) {
   return words;
 }
 
-nlohmann::json measure(const Decoder& model, const Tokenizer& tokenizer) {
+nlohmann::json measure(const LanguageModel& model, const Tokenizer& tokenizer) {
   const Directions table(model);
   const Words words = known_words(tokenizer);
   Sample alike, others, random;
@@ -128,7 +128,7 @@ nlohmann::json run(Recipe r, const Work& work) {
   const TrainData& data = work.text();
   r.model.vocab_size = data.vocab_size;
   const Tokenizer& tokenizer = *data.tokenizer;  // a text always has one
-  nlohmann::json row = {{"before", measure(Decoder(r.model, r.seed), tokenizer)}};
+  nlohmann::json row = {{"before", measure(LanguageModel(r.model, r.seed), tokenizer)}};
   const auto model = train_model(r, text_windows(data, r.model.block_size, r.seed), work);
   row["after"] = measure(*model, tokenizer);
   for (const char* when : {"before", "after"})

@@ -58,7 +58,7 @@ nlohmann::json one_hot_look_up(const Work&) {
 nlohmann::json renumbered(const Work&) {
   ModelConfig c = preset("block");
   c.vocab_size = 64, c.n_embd = 32, c.block_size = 24;
-  const Decoder model(c, 1), other(c, 2);
+  const LanguageModel model(c, 1), other(c, 2);
   copy_parameters(model.parameters(), other.parameters());
   std::vector<int64_t> name(64);  // token v is called name[v] in the other model
   std::iota(name.begin(), name.end(), 0);

@@ -72,13 +72,13 @@ class Examination {
     }
   }
 
-  double second_copy_loss(const Decoder& model) const {
+  double second_copy_loss(const LanguageModel& model) const {
     const LossSum l = model.loss(ids_, targets_, B_);
     return l.sum / static_cast<double>(l.count);
   }
 
   // Appends this moment to the row: the loss, and of every head, layer by layer, its three scores.
-  void watch(const Decoder& model, int64_t step, nlohmann::json& row) const {
+  void watch(const LanguageModel& model, int64_t step, nlohmann::json& row) const {
     row["steps"].push_back(step);
     row["second copy"].push_back(rounded(second_copy_loss(model)));
     const auto patterns = attention_patterns(model, ids_, B_);
@@ -98,7 +98,7 @@ class Examination {
   }
 
   // The loss without one head of the first layer, head by head
-  std::vector<double> without_each(const Decoder& model) const {
+  std::vector<double> without_each(const LanguageModel& model) const {
     std::vector<double> losses;
     for (int64_t h = 0; h < model.config().n_head; ++h) {
       Probe probe;
@@ -125,7 +125,7 @@ nlohmann::json on_repeats(const Recipe& r, const Work& work) {
         std::copy(w.tokens.begin() + 1, w.tokens.end(), out.begin());
   };
   nlohmann::json row{{"symbols", r.model.vocab_size}};
-  const auto model = train_model(r, batches, work, [&](const StepSeen& s, Decoder& m) {
+  const auto model = train_model(r, batches, work, [&](const StepSeen& s, LanguageModel& m) {
     if (keep_point(s.step, r.steps, 60)) exam.watch(m, s.step, row);
   });
   row["without"] = exam.without_each(*model);
@@ -148,7 +148,7 @@ std::string word_of(const TrainData& data, int32_t id) {
 }
 
 // One sentence as the model of the text sees it: heads of the last layer side by side would not fit, so their mean
-void keep_map(const Decoder& model, const TrainData& data, nlohmann::json& row) {
+void keep_map(const LanguageModel& model, const TrainData& data, nlohmann::json& row) {
   const int64_t T = std::min<int64_t>(24, model.config().block_size), H = model.config().n_head;
   std::vector<int32_t> ids(static_cast<size_t>(T));
   for (int64_t t = 0; t < T; ++t) ids[static_cast<size_t>(t)] = data.val[t];
@@ -169,7 +169,7 @@ nlohmann::json on_text(Recipe r, const Work& work) {
   const Examination exam(stream, 8, r.model.block_size);
   nlohmann::json row{{"symbols", data.vocab_size}};
   const auto model =
-      train_model(r, text_windows(data, r.model.block_size, r.seed), work, [&](const StepSeen& s, Decoder& m) {
+      train_model(r, text_windows(data, r.model.block_size, r.seed), work, [&](const StepSeen& s, LanguageModel& m) {
         if (keep_point(s.step, r.steps, 30)) exam.watch(m, s.step, row);
       });
   keep_map(*model, data, row);

@@ -28,7 +28,7 @@ Recipe recipe(Mask mask, uint64_t seed, const Plan& plan) {
 }
 
 // Mean loss at the last position of `count` held-out windows: the next token lies outside, as in generation.
-double prefix_loss(const Decoder& model, const TrainData& data, int64_t T, int64_t count) {
+double prefix_loss(const LanguageModel& model, const TrainData& data, int64_t T, int64_t count) {
   const Windows windows(data.val, T, "the held-out part");
   std::vector<int32_t> ids(static_cast<size_t>(T)), targets(ids.size());
   double sum = 0;
@@ -41,7 +41,7 @@ double prefix_loss(const Decoder& model, const TrainData& data, int64_t T, int64
 }
 
 // The mean over heads of the pattern at the first positions, and its mean weight on the next token over all of them
-void add_pattern(nlohmann::json& row, const Decoder& model, const TrainData& data) {
+void add_pattern(nlohmann::json& row, const LanguageModel& model, const TrainData& data) {
   std::vector<int32_t> ids(static_cast<size_t>(model.config().block_size));
   data.val.copy(0, ids);
   Tensor p;  // (1,H,T,T)
@@ -62,7 +62,7 @@ void add_pattern(nlohmann::json& row, const Decoder& model, const TrainData& dat
   row["map"] = map, row["next"] = next;
 }
 
-std::string sample(Decoder& model, const TrainData& data, int64_t tokens) {
+std::string sample(LanguageModel& model, const TrainData& data, int64_t tokens) {
   if (!data.tokenizer) return "";
   std::vector<int32_t> start(kPrefixes[0]);
   data.val.copy(0, start);
@@ -92,7 +92,7 @@ nlohmann::json run(const Recipe& r, const Work& work) {
 // A causal pattern before any training, where no weight is small enough to vanish by itself
 nlohmann::json diagonal(const Work&) {
   ModelConfig c = preset("block");
-  const Decoder model(c, 1);
+  const LanguageModel model(c, 1);
   std::vector<int32_t> ids(static_cast<size_t>(c.block_size));
   RandomStream random(1, Purpose::synthetic);
   for (int32_t& id : ids) id = static_cast<int32_t>(random.below(static_cast<uint64_t>(c.vocab_size)));

@@ -45,8 +45,8 @@ std::vector<int32_t> random_ids(int64_t n) {
 // One file's weights, of a model made for 16 tokens, run at every length; and what models made for other lengths have
 nlohmann::json weights(Kind kind, const Work&) {
   nlohmann::json row = {{"parameters", nlohmann::json::array()}, {"longest", 0}, {"same_prefix", true}};
-  for (int64_t T : kLengths) row["parameters"].push_back(Decoder(small(kind.pos, T), 1).parameters().count());
-  Decoder model(small(kind.pos, kLengths[0]), 1);
+  for (int64_t T : kLengths) row["parameters"].push_back(LanguageModel(small(kind.pos, T), 1).parameters().count());
+  LanguageModel model(small(kind.pos, kLengths[0]), 1);
   const std::vector<int32_t> ids = random_ids(256);
   Tensor before;
   for (int64_t T : kLengths) {
@@ -69,7 +69,7 @@ struct Passes {  // what went through the model while it lives
 
 // What generate() does for n tokens: its passes, the positions they work on, and its time
 nlohmann::json generation(bool cache, int64_t n) {
-  Decoder model(small(Position::rotary, kPrompt + n), 1);
+  LanguageModel model(small(Position::rotary, kPrompt + n), 1);
   GenerateOptions o;
   o.max_new_tokens = n, o.seed = 1, o.cache = cache;
   Probe probe;
@@ -84,7 +84,7 @@ nlohmann::json generation(bool cache, int64_t n) {
 
 // The last row of logits with and without a cache after each token of a text
 nlohmann::json same_logits(int64_t n, const Work& work) {
-  const Decoder model(small(Position::rotary, n), 1);
+  const LanguageModel model(small(Position::rotary, n), 1);
   const std::vector<int32_t> ids = random_ids(n);
   KvCache cache = model.make_cache(1, n);
   int64_t different = 0, logits = 0;

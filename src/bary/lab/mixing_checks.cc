@@ -3,7 +3,7 @@
 
 #include "bary/lab/mixing.h"
 #include "bary/lab/random_tensor.h"
-#include "bary/model/decoder.h"
+#include "bary/model/language_model.h"
 #include "bary/tensor/tap.h"
 #include "bary/tensor/tape.h"
 
@@ -105,7 +105,7 @@ nlohmann::json jacobian_patterns(const Work&) {
 nlohmann::json other_tokens(const Work&) {
   nlohmann::json row = nlohmann::json::object();
   for (Mixer mixer : {Mixer::none, Mixer::attention}) {
-    const Decoder model(small_model(2, Position::learned, mixer), 1);
+    const LanguageModel model(small_model(2, Position::learned, mixer), 1);
     const std::vector<int32_t> ids = random_text(24);
     const Tensor before = model.logits(ids, 1);
     int64_t earlier = 0, later = 0;
@@ -202,7 +202,7 @@ nlohmann::json equivariance(const Work&) {
 
 nlohmann::json bag_of_words(const Work&) {
   auto moved = [](int64_t layers, Position pos) {
-    const Decoder model(small_model(layers, pos), 1);
+    const LanguageModel model(small_model(layers, pos), 1);
     const std::vector<int32_t> ids = random_text(16);
     auto last = [&](const std::vector<int32_t>& text) {
       const Tensor y = model.logits(text, 1);

@@ -38,13 +38,15 @@ nlohmann::json gradients(NormPlace norm, uint64_t seed, const Work& work) {
   const TrainData& data = work.text();
   ModelConfig c = stack(norm, kBlocks);
   c.vocab_size = data.vocab_size;
-  const Decoder model(c, seed);
+  const LanguageModel model(c, seed);
   const int64_t batch = work.plan.pick<int64_t>(4, 64, 64);
   GradientSum gradient(model, Traversal::automatic, batch);
   const Batches batches = text_windows(data, c.block_size, seed);
-  const auto result =
-      gradient.compute(batch, c.block_size,
-                       [&](int64_t s, std::span<int32_t> in, std::span<int32_t> out) { batches(0, s, in, out); }, {});
+  const auto result = gradient.compute(
+      batch, c.block_size,
+      window_losses(model, c.block_size,
+                    [&](int64_t s, std::span<int32_t> in, std::span<int32_t> out) { batches(0, s, in, out); }),
+      {});
   std::vector<double> norms, means;
   for (int64_t b = 0; b < kBlocks; ++b) {
     const std::string prefix = "transformer.h." + std::to_string(b) + ".";
@@ -75,7 +77,7 @@ nlohmann::json gradients(NormPlace norm, uint64_t seed, const Work& work) {
 nlohmann::json path(const Work&) {
   nlohmann::json row;
   for (NormPlace norm : {NormPlace::pre, NormPlace::post}) {
-    const Decoder model(stack(norm, kBlocks), 1);
+    const LanguageModel model(stack(norm, kBlocks), 1);
     Parameters& parameters = model.parameters();
     for (const Parameter& p : parameters.list()) {
       if (p.name.find(".out_proj.") == std::string::npos && p.name.find(".c_proj.") == std::string::npos) continue;
@@ -116,7 +118,7 @@ nlohmann::json train(Recipe r, const Work& work) {
   r.model.vocab_size = data.vocab_size;
   std::vector<double> steps, losses, norms;
   const auto model =
-      train_model(r, text_windows(data, r.model.block_size, r.seed), work, [&](const StepSeen& s, Decoder&) {
+      train_model(r, text_windows(data, r.model.block_size, r.seed), work, [&](const StepSeen& s, LanguageModel&) {
         if (!keep_point(s.step, r.steps, 50)) return;
         steps.push_back(static_cast<double>(s.step)), losses.push_back(s.loss), norms.push_back(s.gradient_norm);
       });

@@ -5,7 +5,7 @@
 
 #include "bary/lab/list.h"
 #include "bary/model/count.h"
-#include "bary/model/decoder.h"
+#include "bary/model/language_model.h"
 #include "bary/report/format.h"
 
 namespace bary::lab {
@@ -94,7 +94,7 @@ nlohmann::json build(const Work&) {
   bool same = true;
   for (const char* name : kLadder) {
     const ModelConfig c = preset(name);
-    const int64_t held = Decoder(c, 1).parameters().count();
+    const int64_t held = LanguageModel(c, 1).parameters().count();
     same = same && held == count(c).total;
     row[name] = held;
   }

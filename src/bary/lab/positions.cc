@@ -34,15 +34,15 @@ constexpr Rescaling kRescalings[] = {{"linear", "rotary, position interpolation 
                                      {"yarn", "rotary, YaRN by 4", RopeScaling::yarn}};
 
 // The same weights under a window of `length`, their rotary positions rescaled or not
-Decoder read_at(const Decoder& trained, int64_t length, RopeScaling scaling = RopeScaling::none) {
+LanguageModel read_at(const LanguageModel& trained, int64_t length, RopeScaling scaling = RopeScaling::none) {
   const double factor = scaling == RopeScaling::none ? 1 : static_cast<double>(kLongest / kTrained);
-  Decoder model(read_as(trained.config(), {length, scaling, factor}), 0);
+  LanguageModel model(read_as(trained.config(), {length, scaling, factor}), 0);
   copy_parameters(trained.parameters(), model.parameters());
   return model;
 }
 
 // Mean loss of positions 0..15, 16..31, ... over all windows of 256
-std::vector<double> by_position(const Decoder& model, TokenSpan text) {
+std::vector<double> by_position(const LanguageModel& model, TokenSpan text) {
   const SequentialWindows windows(text, kLongest, {.full_only = true});
   std::vector<std::vector<double>> losses(static_cast<size_t>(windows.count()));
   parallel_tasks(windows.count(), [&](int64_t w, int) {

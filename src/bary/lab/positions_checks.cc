@@ -6,7 +6,7 @@
 #include "bary/base/random.h"
 #include "bary/kernel/rows.h"
 #include "bary/lab/positions.h"
-#include "bary/model/decoder.h"
+#include "bary/model/language_model.h"
 #include "bary/report/format.h"
 
 namespace bary::lab {
@@ -23,7 +23,7 @@ nlohmann::json order(const Work&) {
   for (int32_t& id : ids) id = static_cast<int32_t>(random.below(static_cast<uint64_t>(c.vocab_size)));
   auto moved = [&](Mask mask, Position pos, int64_t layers) {
     c.mask = mask, c.pos = pos, c.n_layer = layers;
-    const Decoder model(c, 1);
+    const LanguageModel model(c, 1);
     const bool all = mask == Mask::full;
     std::vector<size_t> to(ids.size());
     std::iota(to.begin(), to.end(), size_t{0});

@@ -65,7 +65,7 @@ Tensor weight_of(const Parameters& p, const std::string& name) {
 }
 
 // Queries and keys as the layer makes them, from its input and its own weights: (B H,T,T)
-Tensor scores_of(const Decoder& model, const HeldOut& windows) {
+Tensor scores_of(const LanguageModel& model, const HeldOut& windows) {
   const ModelConfig& c = model.config();
   const Parameters& p = model.parameters();
   Tensor x;
@@ -84,7 +84,7 @@ Tensor scores_of(const Decoder& model, const HeldOut& windows) {
   return matmul_nt(project("q_proj"), project("k_proj")) * static_cast<float>(size);
 }
 
-Sharpness sharpness(const Decoder& model, const HeldOut& windows) {
+Sharpness sharpness(const LanguageModel& model, const HeldOut& windows) {
   const Tensor scores = scores_of(model, windows);
   const int64_t T = scores.dim(1);
   double sum = 0, squares = 0, pairs = 0, entropies = 0, hard = 0, rows = 0;
@@ -114,14 +114,14 @@ nlohmann::json train(Recipe r, const Work& work) {
   const int64_t T = r.model.block_size;
   const HeldOut windows = four_windows(data.val, T);
   std::vector<double> steps, deviations, entropies, hards, losses;
-  auto see = [&](int64_t step, const Decoder& model) {
+  auto see = [&](int64_t step, const LanguageModel& model) {
     const Sharpness s = sharpness(model, windows);
     steps.push_back(static_cast<double>(step));
     deviations.push_back(s.deviation), entropies.push_back(s.entropy), hards.push_back(s.hard);
   };
-  see(0, Decoder(r.model, r.seed));
+  see(0, LanguageModel(r.model, r.seed));
   const auto model =
-      train_model(r, text_windows(data, T, r.seed), work, [&](const StepSeen& s, const Decoder& trained) {
+      train_model(r, text_windows(data, T, r.seed), work, [&](const StepSeen& s, const LanguageModel& trained) {
         if (keep_point(s.step, r.steps, 40)) see(s.step, trained), losses.push_back(s.loss);
       });
   return {{"val", evaluate_all(*model, held_out(work), {}, true).perplexity()},

@@ -8,8 +8,8 @@
 #include "bary/text/batch.h"
 #include "bary/train/evaluate.h"
 #include "bary/train/gradient.h"
-#include "bary/train/loop.h"
 #include "bary/train/schedule.h"
+#include "bary/train/text_objective.h"
 
 namespace bary::lab {
 
@@ -24,8 +24,9 @@ Batches text_windows(const TrainData& data, int64_t T, uint64_t seed) {
   };
 }
 
-std::unique_ptr<Decoder> train_model(const Recipe& r, const Batches& batches, const Work& work, const Watch& watch) {
-  auto model = std::make_unique<Decoder>(r.model, r.seed);
+std::unique_ptr<LanguageModel> train_model(const Recipe& r, const Batches& batches, const Work& work,
+                                           const Watch& watch) {
+  auto model = std::make_unique<LanguageModel>(r.model, r.seed);
   GradientSum gradient(*model, Traversal::automatic, r.batch);
   AdamW optimizer(model->parameters(), r.adamw);
   const Schedule schedule{ScheduleKind::constant, r.learning_rate, 0, r.warmup, r.steps, 0.2};
@@ -36,7 +37,9 @@ std::unique_ptr<Decoder> train_model(const Recipe& r, const Batches& batches, co
     pass.step = static_cast<uint64_t>(it);
     const auto sum = gradient.compute(
         r.batch, r.model.block_size,
-        [&](int64_t s, std::span<int32_t> in, std::span<int32_t> out) { batches(it, s, in, out); }, pass);
+        window_losses(*model, r.model.block_size,
+                      [&](int64_t s, std::span<int32_t> in, std::span<int32_t> out) { batches(it, s, in, out); }),
+        pass);
     AdamW::Report report{0, false};
     if (std::isfinite(sum.loss)) report = optimizer.step(gradient.values(), sum.tokens, learning_rate(schedule, it));
     const double loss = report.finite ? sum.mean() : std::nan("");
@@ -47,7 +50,7 @@ std::unique_ptr<Decoder> train_model(const Recipe& r, const Batches& batches, co
   return model;
 }
 
-Perplexities perplexities(const Decoder& model, const TrainData& data, bool few) {
+Perplexities perplexities(const LanguageModel& model, const TrainData& data, bool few) {
   if (few) {
     return {evaluate_some(model, data.val, {}, 16, 1).perplexity(),
             evaluate_some(model, train_sample(data), {}, 16, 1).perplexity()};
@@ -76,9 +79,10 @@ TextTraining train_on_text(Recipe r, const Work& work) {
   const TrainData& data = work.text();
   r.model.vocab_size = data.vocab_size;
   std::vector<double> steps, losses;
-  auto model = train_model(r, text_windows(data, r.model.block_size, r.seed), work, [&](const StepSeen& s, Decoder&) {
-    if (keep_point(s.step, r.steps, 50)) steps.push_back(static_cast<double>(s.step)), losses.push_back(s.loss);
-  });
+  auto model =
+      train_model(r, text_windows(data, r.model.block_size, r.seed), work, [&](const StepSeen& s, LanguageModel&) {
+        if (keep_point(s.step, r.steps, 50)) steps.push_back(static_cast<double>(s.step)), losses.push_back(s.loss);
+      });
   const Perplexities p = perplexities(*model, data, work.plan.budget == Budget::smoke);
   nlohmann::json row = {{"parameters", model->parameters().count()},
                         {"steps", steps},

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bary/lab/experiment.h"
-#include "bary/model/decoder.h"
+#include "bary/model/language_model.h"
 #include "bary/train/adamw.h"
 
 namespace bary::lab {
@@ -33,11 +33,11 @@ struct StepSeen {
   double gradient_norm;
 };
 // Called after every update.
-using Watch = std::function<void(const StepSeen&, Decoder&)>;
+using Watch = std::function<void(const StepSeen&, LanguageModel&)>;
 
 // A loss that is not finite ends the training where it is: its last loss is NaN.
-std::unique_ptr<Decoder> train_model(const Recipe& r, const Batches& batches, const Work& work,
-                                     const Watch& watch = {});
+std::unique_ptr<LanguageModel> train_model(const Recipe& r, const Batches& batches, const Work& work,
+                                           const Watch& watch = {});
 
 // A unit named "row/seed", of the recipe's seed.
 using TrainingRun = std::function<nlohmann::json(const Recipe&, const Work&)>;
@@ -52,7 +52,7 @@ struct Perplexities {
   double val = 0, train = 0;
 };
 // `few`: of 16 random windows of each instead, for a smoke run.
-Perplexities perplexities(const Decoder& model, const TrainData& data, bool few = false);
+Perplexities perplexities(const LanguageModel& model, const TrainData& data, bool few = false);
 
 // The held-out text; under smoke, which only sees whether things run, its first 2,000 tokens at most.
 TokenSpan held_out(const Work& work);
@@ -60,7 +60,7 @@ TokenSpan held_out(const Work& work);
 // Trains on the text, the vocabulary its own. The row: parameters, steps and losses (of batches, thinned), val and
 // train (perplexities).
 struct TextTraining {
-  std::unique_ptr<Decoder> model;
+  std::unique_ptr<LanguageModel> model;
   nlohmann::json row;
 };
 TextTraining train_on_text(Recipe r, const Work& work);

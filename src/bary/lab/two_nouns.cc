@@ -34,7 +34,7 @@ struct Sentences {
 struct Score {
   double right = 0, wrong_noun = 0;  // shares; the rest said another word
 };
-Score score(const Decoder& model, const Sentences& s) {
+Score score(const LanguageModel& model, const Sentences& s) {
   const Tensor logits = model.logits(s.ids, s.count());
   Score sum;
   for (int64_t i = 0; i < s.count(); ++i) {
@@ -60,7 +60,7 @@ std::vector<int32_t> eight_sentences(const SyntheticLanguage& language) {
 
 // Where each block looks from the answering position, mean over heads, one row an adjective; and what the first block
 // makes of "tired" and "wet": scores of the other words, and weights of all
-void look(const Decoder& model, const SyntheticLanguage& language, nlohmann::json& row) {
+void look(const LanguageModel& model, const SyntheticLanguage& language, nlohmann::json& row) {
   const auto ids = eight_sentences(language);
   const int64_t B = std::ssize(kAdjectives), H = model.config().n_head, T = std::ssize(ids) / B, last = T - 1;
   std::vector<std::string> words;
@@ -92,7 +92,7 @@ void look(const Decoder& model, const SyntheticLanguage& language, nlohmann::jso
 }
 
 // Held-out accuracy without one head, or without all heads, of each block: block by block, the heads in order, then all
-std::vector<double> switched_off(const Decoder& model, const Sentences& held_out) {
+std::vector<double> switched_off(const LanguageModel& model, const Sentences& held_out) {
   std::vector<double> left;
   for (int64_t block = 0; block < model.config().n_layer; ++block) {
     for (int64_t h = 0; h <= model.config().n_head; ++h) {
@@ -119,7 +119,7 @@ nlohmann::json run(const Trial& trial, const Work& work) {
     std::copy(tokens.begin(), tokens.end() - 1, in.begin()), std::copy(tokens.begin() + 1, tokens.end(), out.begin());
   };
   std::vector<double> steps, right, wrong;
-  const auto model = train_model(r, batches, work, [&](const StepSeen& s, Decoder& m) {
+  const auto model = train_model(r, batches, work, [&](const StepSeen& s, LanguageModel& m) {
     if (!keep_point(s.step, r.steps, 40)) return;
     const Score now = score(m, held_out);
     steps.push_back(static_cast<double>(s.step)), right.push_back(now.right), wrong.push_back(now.wrong_noun);

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "bary/model/decoder.h"
+#include "bary/model/language_model.h"
 #include "bary/tensor/tap.h"
 #include "bary/tensor/tape.h"
 
@@ -37,7 +37,7 @@ class BlockGradient : public testing::TestWithParam<std::tuple<NormPlace, Mixer>
       }
     }
   }
-  std::vector<float> gradient(const Decoder& model) const {
+  std::vector<float> gradient(const LanguageModel& model) const {
     std::vector<float> g(static_cast<size_t>(model.parameters().size()), 0.0f);
     Tape tape(g.data());
     tape.backward(model.loss(ids, targets, 2).loss);
@@ -58,7 +58,7 @@ void BlockGradient::compare_with_definition(const ModelConfig& base) const {
   for (Position pos : {Position::learned, Position::rotary, Position::alibi}) {
     ModelConfig config = base;
     config.pos = pos;
-    Decoder model(config, 5);
+    LanguageModel model(config, 5);
     const std::vector<float> fused = gradient(model);
     Probe probe;
     int edits = 0;
@@ -96,7 +96,7 @@ void BlockGradient::compare_with_definition(const ModelConfig& base) const {
 // becomes 3e-4 after the division. ReLU has corners, whose share of the step grows with it: a tenth of the step, at ten
 // times the rounding, and 5 %.
 void BlockGradient::compare_with_differences(const ModelConfig& config) const {
-  Decoder model(config, 5);
+  LanguageModel model(config, 5);
   const std::vector<float> g = gradient(model);
   auto loss_at = [&](std::span<float> values, std::span<const float> base, std::span<const float> d, double h) {
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(base[i] + h * d[i]);
@@ -138,7 +138,7 @@ TEST_P(BlockGradient, FollowsDifferencesOfTheLoss) {
 // What trains must be connected: every parameter of every setting gets a gradient.
 TEST_P(BlockGradient, ReachesEveryParameter) {
   each([&](const ModelConfig& c) {
-    Decoder model(c, 5);
+    LanguageModel model(c, 5);
     const std::vector<float> g = gradient(model);
     for (const Parameter& p : model.parameters().list()) {
       auto mine = std::span(g).subspan(static_cast<size_t>(p.offset), static_cast<size_t>(p.shape.volume()));

@@ -22,7 +22,38 @@ static void check_rope_scaling(const ModelConfig& c) {
   check_rotary(c.head_width(), c.rotary());
 }
 
+static void check_arrangement(const ModelConfig& c) {
+  BARY_CHECK(c.source_vocab_size >= 0 && c.n_encoder_layer >= 0,
+             "source_vocab_size {} and n_encoder_layer {} must not be negative", c.source_vocab_size,
+             c.n_encoder_layer);
+  BARY_CHECK(c.arch != Arch::encoder_decoder || c.has_source(),
+             "arch=encoder-decoder reads a source and source_vocab_size is 0; train it on pairs (--task)");
+  BARY_CHECK(!c.has_source() || c.arch == Arch::encoder_decoder || c.recurrent(),
+             "arch={} has one stack and source_vocab_size is {}; choose encoder-decoder, rnn, lstm or gru for a source",
+             arch_name(c), c.source_vocab_size);
+  BARY_CHECK(!c.share_embeddings || (c.has_source() && c.source_vocab_size == c.vocab_size),
+             "share_embeddings needs a source of the target's vocabulary; they have {} and {} tokens",
+             c.source_vocab_size, c.vocab_size);
+  BARY_CHECK(c.attend == Attend::none || (c.recurrent() && c.has_source()),
+             "attend is what a recurrent target reads of its source; this is arch={} {} a source", arch_name(c),
+             c.has_source() ? "with" : "without");
+  BARY_CHECK(!c.recurrent() || !c.has_source() || c.encoder_layers() == c.n_layer,
+             "n_encoder_layer is {} and n_layer {}; the last state of each recurrent layer is where one of the target "
+             "begins, so there must be as many",
+             c.n_encoder_layer, c.n_layer);
+  BARY_CHECK(c.arch != Arch::encoder_decoder || c.n_layer > 0,
+             "n_layer is 0; a target that reads a source needs a block to do it");
+  BARY_CHECK(!c.recurrent() || c.n_layer > 0, "n_layer is 0; arch={} needs at least one layer", arch_name(c));
+  BARY_CHECK(!c.has_source() || c.recurrent() || (c.mixer == Mixer::attention && c.norm != NormPlace::parallel),
+             "an encoder-decoder's blocks attend and have a norm of their own for each part; set mixer=attention and "
+             "norm=pre, post or none");
+  BARY_CHECK(c.arch != Arch::encoder_decoder || c.mask != Mask::full,
+             "mask=full shows an encoder-decoder's target the tokens it is to predict; set mask=causal or window (the "
+             "source is seen in full either way)");
+}
+
 void ModelConfig::check() const {
+  check_arrangement(*this);
   const std::pair<const char*, int64_t> sizes[] = {{"vocab_size", vocab_size},
                                                    {"block_size", block_size},
                                                    {"n_head", n_head},
@@ -70,9 +101,23 @@ static const EnumNames<RopeScaling> kRopeScalings = {{"none", RopeScaling::none}
                                                      {"ntk", RopeScaling::ntk},
                                                      {"yarn", RopeScaling::yarn}};
 
+static const EnumNames<Arch> kArchs = {
+    {"decoder", Arch::decoder}, {"encoder", Arch::encoder}, {"encoder-decoder", Arch::encoder_decoder},
+    {"rnn", Arch::rnn},         {"lstm", Arch::lstm},       {"gru", Arch::gru}};
+
+std::string arch_name(const ModelConfig& c) {
+  std::string name = "?";
+  for (const auto& [word, value] : kArchs)
+    if (value == c.arch) name = word;
+  return c.recurrent() && c.has_source() ? name + " with a source" : name;
+}
+
 void ModelConfig::describe(Options& o) {
   o.group("Model");
   const double huge = 1 << 30;
+  o.add("arch", &arch, kArchs,
+        "the arrangement: one stack that looks back, one that looks both ways, a source and a target, or a recurrent "
+        "state");
   o.add("n_layer", &n_layer, "blocks", {.min = 0, .max = 10000});
   o.add("n_head", &n_head, "heads", {.min = 1, .max = 65536});
   o.add("n_embd", &n_embd, "width of the model", {.min = 1, .max = huge});
@@ -121,7 +166,16 @@ void ModelConfig::describe(Options& o) {
   o.add("rope_factor", &rope_factor, "how many times longer than that window", {.min = 1, .max = 1e6});
   o.add("rope_original", &rope_original, "that window (0: block_size)", {.min = 0, .max = huge});
   o.add("norm_eps", &norm_eps, "added to the variance", {.min = 0});
-  o.add("init", &init, {{"pytorch", InitStyle::pytorch}, {"gpt2", InitStyle::gpt2}}, "initial values");
+  o.add("init", &init, {{"pytorch", InitStyle::pytorch}, {"gpt2", InitStyle::gpt2}, {"xavier", InitStyle::xavier}},
+        "initial values");
+  o.group("Source and target");
+  o.add("source_vocab_size", &source_vocab_size, "tokens of the source (0: there is none)", {.min = 0, .max = huge});
+  o.add("n_encoder_layer", &n_encoder_layer, "blocks or layers that read the source (0: n_layer)",
+        {.min = 0, .max = 10000});
+  o.add("share_embeddings", &share_embeddings, "one table for source and target");
+  o.add("embed_scale", &embed_scale, "tokens times sqrt(n_embd)");
+  o.add("attend", &attend, {{"none", Attend::none}, {"dot", Attend::dot}, {"additive", Attend::additive}},
+        "what a recurrent target reads of its source beside the last state");
 }
 
 nlohmann::json to_json(const ModelConfig& c) {
@@ -130,11 +184,21 @@ nlohmann::json to_json(const ModelConfig& c) {
   copy.describe(o);
   nlohmann::json j = o.to_json();
   j["model_type"] = "bary";
-  j["architectures"] = {"BaryDecoderForCausalLM"};
+  j["architectures"] = {c.has_source()            ? "BaryForConditionalGeneration"
+                        : c.arch == Arch::encoder ? "BaryForMaskedLM"
+                                                  : "BaryDecoderForCausalLM"};
   j["n_positions"] = c.positions();
   j["n_ctx"] = c.positions();
   j["torch_dtype"] = "float32";
   return j;
+}
+
+// Keys that the first files did not have
+static bool added_later(const std::string& key) {
+  for (const char* k : {"rope_scaling", "rope_factor", "rope_original", "arch", "source_vocab_size", "n_encoder_layer",
+                        "share_embeddings", "embed_scale", "attend"})
+    if (key == k) return true;
+  return false;
 }
 
 ModelConfig model_config_from_json(const nlohmann::json& j, const std::string& what) {
@@ -145,8 +209,7 @@ ModelConfig model_config_from_json(const nlohmann::json& j, const std::string& w
   c.describe(o);
   nlohmann::json known = nlohmann::json::object();
   for (const std::string& name : o.names()) {
-    const bool added_later = name == "rope_scaling" || name == "rope_factor" || name == "rope_original";
-    if (added_later && !j.contains(name)) continue;
+    if (!j.contains(name) && added_later(name)) continue;
     BARY_CHECK(j.contains(name), "{}: the key {} is missing; the file is incomplete, use a checkpoint written by bary",
                what, name);
     known[name] = j[name];
@@ -183,7 +246,16 @@ ModelConfig read_as(const ModelConfig& trained, const Reading& r) {
 std::vector<std::string> preset_names() {
   return {"gpt2",  "gpt2-medium", "gpt2-large",        "gpt2-xl",       "chapter",
           "token", "average",     "average-positions", "average-added", "head-replacing",
-          "head",  "heads",       "heads-mlp",         "block",         "two-blocks"};
+          "head",  "heads",       "heads-mlp",         "block",         "two-blocks",
+          "copy",  "annotated"};
+}
+
+static ModelConfig encoder_decoder(int64_t layers, int64_t heads, int64_t width) {
+  ModelConfig c;
+  c.arch = Arch::encoder_decoder, c.vocab_size = c.source_vocab_size = 11, c.block_size = 64;
+  c.n_layer = layers, c.n_head = heads, c.n_embd = width;
+  c.mlp = MlpKind::relu, c.pos = Position::sinusoidal, c.qkv_bias = c.embed_scale = true, c.init = InitStyle::xavier;
+  return c;
 }
 
 static ModelConfig gpt2(int64_t layers, int64_t heads, int64_t width) {
@@ -198,6 +270,11 @@ ModelConfig preset(const std::string& name) {
   if (name == "gpt2-medium") return gpt2(24, 16, 1024);
   if (name == "gpt2-large") return gpt2(36, 20, 1280);
   if (name == "gpt2-xl") return gpt2(48, 25, 1600);
+  if (name == "copy") return encoder_decoder(2, 4, 64);
+  if (name == "annotated") {
+    ModelConfig a = encoder_decoder(2, 8, 512);
+    return a.dropout = 0.1, a;
+  }
   ModelConfig c;  // the chapter's block: 477,696 parameters
   if (name == "chapter" || name == "block") return c;
   if (name == "two-blocks") return c.n_layer = 2, c;

@@ -10,8 +10,24 @@
 
 namespace bary {
 
+enum class Arch {
+  decoder,          // causal throughout: what comes next
+  encoder,          // every token sees every other: what is missing
+  encoder_decoder,  // a source without mask, a causal target that reads it
+  rnn,              // a state instead of attention: Elman 1990,
+  lstm,             //   Hochreiter and Schmidhuber 1997,
+  gru,              //   Cho et al. 2014; with a source two of them, bridged by the last state
+};
+enum class Attend { none, dot, additive };  // what a recurrent target reads of its source beside the last state
+
 struct ModelConfig {
+  Arch arch = Arch::decoder;
   int64_t vocab_size = 1024;
+  int64_t source_vocab_size = 0;  // of a source in a vocabulary of its own tokens; 0: there is no source
+  int64_t n_encoder_layer = 0;    // 0 = n_layer
+  bool share_embeddings = false;  // one table for source and target
+  bool embed_scale = false;       // tokens times sqrt(n_embd)
+  Attend attend = Attend::none;
   int64_t block_size = 128;  // the window trained on
   int64_t context = 0;       // positions the model can be run at; 0 = block_size
   int64_t n_layer = 1, n_head = 4, n_kv_head = 0, n_embd = 128, d_head = 0;  // 0: n_head, n_embd / n_head
@@ -38,8 +54,12 @@ struct ModelConfig {
     return {rope_theta, rope_scaling, rope_factor, rope_original ? rope_original : block_size};
   }
   int64_t mlp_width() const { return mlp_ratio * n_embd; }
+  int64_t encoder_layers() const { return n_encoder_layer ? n_encoder_layer : n_layer; }
+  bool recurrent() const { return arch == Arch::rnn || arch == Arch::lstm || arch == Arch::gru; }
+  bool has_source() const { return source_vocab_size > 0; }
+  Mask seen() const { return arch == Arch::encoder ? Mask::full : mask; }  // the mask of a single stack
   bool final_norm() const { return n_layer > 0 && (norm == NormPlace::pre || norm == NormPlace::parallel); }
-  bool causal() const { return mask != Mask::full || mixer != Mixer::attention || n_layer == 0; }
+  bool causal() const { return recurrent() || seen() != Mask::full || mixer != Mixer::attention || n_layer == 0; }
 
   // Refuses what cannot be built, naming both numbers: widths that do not divide, odd rotary heads, sizes below one,
   // a scaling of rotary positions that are not there.
@@ -48,7 +68,8 @@ struct ModelConfig {
 };
 
 nlohmann::json to_json(const ModelConfig& c);  // the config.json of a checkpoint
-// Every key must be there, but for the rope_scaling group, which earlier files lack: absent, it is the default.
+// Every key must be there, but for those that earlier files lack (rotary scaling, other arrangements than the
+// decoder): absent, they are the default.
 ModelConfig model_config_from_json(const nlohmann::json& j, const std::string& what);
 
 // The same weights read another way than they were trained: no parameter depends on it.
@@ -62,9 +83,12 @@ struct Reading {
 // Refuses a window beyond the positions a model learned, and a factor that nothing uses.
 ModelConfig read_as(const ModelConfig& trained, const Reading& r);
 
+std::string arch_name(const ModelConfig& c);  // "encoder-decoder", "lstm with a source"
+
 // Named settings: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "chapter", and the rungs of the ladder: "token",
 // "average", "average-positions", "average-added", "head-replacing", "head", "heads", "heads-mlp", "block",
-// "two-blocks".
+// "two-blocks"; with a source: "copy" (the small encoder-decoder of the tasks: 235,851 parameters with 11 tokens),
+// "annotated" (The Annotated Transformer's of its copy task: 14,731,787).
 std::vector<std::string> preset_names();
 ModelConfig preset(const std::string& name);
 

@@ -106,6 +106,8 @@ ModelConfig far_from_default() {
   c.attn_proj = false, c.bias = false, c.head_bias = false, c.tie_embeddings = true, c.dropout = 0.25,
   c.rope_theta = 500, c.rope_scaling = RopeScaling::yarn, c.rope_factor = 4, c.rope_original = 5;
   c.norm_eps = 1e-6, c.init = InitStyle::gpt2;
+  c.arch = Arch::lstm, c.source_vocab_size = 300, c.n_encoder_layer = 3, c.share_embeddings = c.embed_scale = true;
+  c.attend = Attend::additive;
   return c;
 }
 
@@ -124,10 +126,12 @@ TEST(ModelConfig, GoesThroughJsonUnchanged) {
   EXPECT_FALSE(c.residual);
 }
 
-TEST(ModelConfig, ReadsFilesFromBeforeRotaryScaling) {
+TEST(ModelConfig, ReadsFilesOfEarlierVersions) {
   nlohmann::json j = to_json(ModelConfig{});
   const nlohmann::json whole = j;
-  for (const char* key : {"rope_scaling", "rope_factor", "rope_original"}) EXPECT_EQ(j.erase(key), 1u) << key;
+  for (const char* key : {"rope_scaling", "rope_factor", "rope_original", "arch", "source_vocab_size",
+                          "n_encoder_layer", "share_embeddings", "embed_scale", "attend"})
+    EXPECT_EQ(j.erase(key), 1u) << key;
   EXPECT_EQ(to_json(model_config_from_json(j, "config.json")), whole);
 }
 

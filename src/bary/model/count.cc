@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bary/model/count.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <functional>
 
 #include "bary/tensor/weight.h"
 
@@ -17,19 +20,31 @@ Letters letters(const ModelConfig& c) {
 
 int64_t norm_size(const ModelConfig& c) { return c.n_embd * (c.norm_kind == NormKind::layer && c.bias ? 2 : 1); }
 
-void add_block(const ModelConfig& c, ParameterCount& out) {
+// One side of a model: how many blocks, and whether they read another text
+struct Side {
+  std::string name;  // "", "source ", "target "
+  int64_t vocab_size, layers;
+  bool cross;
+};
+
+void add_attention(const ModelConfig& c, const std::string& name,
+                   const std::function<void(std::string, std::string, int64_t)>& add) {
   const Letters l = letters(c);
+  const int64_t q = l.H * l.D, kv = 2 * l.G * l.D;
+  add(name + ": queries, keys, values", c.qkv_bias ? "3 C^2 + 3 C" : "3 C^2", (q + kv) * (l.C + (c.qkv_bias ? 1 : 0)));
+  if (c.attn_proj) add(name + ": output matrix", c.bias ? "C^2 + C" : "C^2", q * l.C + (c.bias ? l.C : 0));
+}
+
+void add_blocks(const ModelConfig& c, const Side& side, ParameterCount& out) {
+  const Letters l = letters(c);
+  out.block = 0;
   auto add = [&](std::string part, std::string formula, int64_t n) {
     if (n == 0) return;
-    out.rows.push_back({std::move(part), std::move(formula), n, true});
+    out.rows.push_back({std::move(part), std::move(formula), n, side.name + "blocks", side.layers});
     out.block += n;
   };
-  if (c.mixer == Mixer::attention) {
-    const int64_t q = l.H * l.D, kv = 2 * l.G * l.D;
-    add("attention: queries, keys, values", c.qkv_bias ? "3 C^2 + 3 C" : "3 C^2",
-        (q + kv) * (l.C + (c.qkv_bias ? 1 : 0)));
-    if (c.attn_proj) add("attention: output matrix", c.bias ? "C^2 + C" : "C^2", q * l.C + (c.bias ? l.C : 0));
-  }
+  if (c.mixer == Mixer::attention) add_attention(c, "attention", add);
+  if (side.cross) add_attention(c, "cross-attention", add);
   if (c.mlp != MlpKind::none) {
     const int64_t ups = c.mlp == MlpKind::swiglu ? 2 : 1;
     add("MLP",
@@ -39,10 +54,31 @@ void add_block(const ModelConfig& c, ParameterCount& out) {
         ups * l.C * l.F + l.F * l.C + (c.bias ? ups * l.F + l.C : 0));
   }
   if (c.norm != NormPlace::none) {
-    const int64_t parts = (c.mixer != Mixer::none ? 1 : 0) + (c.mlp != MlpKind::none ? 1 : 0);
+    const int64_t parts = (c.mixer != Mixer::none ? 1 : 0) + (side.cross ? 1 : 0) + (c.mlp != MlpKind::none ? 1 : 0);
     const int64_t norms = c.norm == NormPlace::parallel ? std::min<int64_t>(parts, 1) : parts;
-    add("normalisation", norms == 2 ? "4 C" : "2 C", norms * norm_size(c));
+    add("normalisation", norms == 3 ? "6 C" : norms == 2 ? "4 C" : "2 C", norms * norm_size(c));
   }
+}
+
+// Layers of a recurrent model, each of G gates with two matrices and two biases
+void add_layers(const ModelConfig& c, const Side& side, ParameterCount& out) {
+  const int64_t C = c.n_embd, gates = c.arch == Arch::lstm ? 4 : c.arch == Arch::gru ? 3 : 1;
+  out.block = gates * (2 * C * C + 2 * C);
+  out.rows.push_back(
+      {"gates: input and state", fmt::format("{} (2 C^2 + 2 C)", gates), out.block, side.name + "layers", side.layers});
+}
+
+void add_side(const ModelConfig& c, const Side& side, ParameterCount& out) {
+  const Letters l = letters(c);
+  auto table = [&](const char* name, const char* formula, int64_t n) {
+    out.rows.push_back({side.name + name, formula, n, "", 1});
+    out.embeddings += n;
+  };
+  if (!c.share_embeddings || side.cross) table("token embedding", "V C", side.vocab_size * l.C);
+  if (c.recurrent()) return add_layers(c, side, out);
+  if (c.pos == Position::learned) table("position embedding", "P C", l.P * l.C);
+  if (side.layers > 0) add_blocks(c, side, out);
+  if (c.final_norm()) out.rows.push_back({side.name + "final normalisation", "2 C", norm_size(c), "", 1});
 }
 
 }  // namespace
@@ -51,35 +87,61 @@ ParameterCount count_parameters(const ModelConfig& c) {
   c.check();
   const Letters l = letters(c);
   ParameterCount out;
-  out.rows.push_back({"token embedding", "V C", l.V * l.C, false});
-  if (c.pos == Position::learned) out.rows.push_back({"position embedding", "P C", l.P * l.C, false});
-  out.embeddings = l.V * l.C + (c.pos == Position::learned ? l.P * l.C : 0);
-  if (c.n_layer > 0) add_block(c, out);
-  if (c.final_norm()) out.rows.push_back({"final normalisation", "2 C", norm_size(c), false});
+  if (c.has_source()) add_side(c, {"source ", c.source_vocab_size, c.encoder_layers(), false}, out);
+  add_side(c, {c.has_source() ? "target " : "", c.vocab_size, c.n_layer, c.has_source()}, out);
+  if (c.attend == Attend::additive) out.rows.push_back({"additive scores", "2 C^2 + C", 2 * l.C * l.C + l.C, "", 1});
+  if (c.attend != Attend::none)
+    out.rows.push_back({"state and context joined", "2 C^2 + C", 2 * l.C * l.C + l.C, "", 1});
   if (!c.tie_embeddings)
-    out.rows.push_back({"head", c.head_bias ? "V C + V" : "V C", l.V * l.C + (c.head_bias ? l.V : 0), false});
-  for (const CountRow& r : out.rows) out.total += r.per_block ? r.count * c.n_layer : r.count;
+    out.rows.push_back({"head", c.head_bias ? "V C + V" : "V C", l.V * l.C + (c.head_bias ? l.V : 0), "", 1});
+  for (const CountRow& r : out.rows) out.total += r.count * r.times;
   return out;
 }
 
-FlopCount count_flops(const ModelConfig& c, int64_t T) {
+namespace {
+
+// Multiply-adds of one block over T rows whose queries see so many keys in all
+double block_work(const ModelConfig& c, double T, double keys, bool cross, double S) {
   const Letters l = letters(c);
   const auto f = [](int64_t x) { return static_cast<double>(x); };
-  double matrices = 0, scores = 0, head = f(l.V) * f(l.C);
-  if (c.mixer == Mixer::attention) {
-    matrices += f(l.C) * f((l.H + 2 * l.G) * l.D) + (c.attn_proj ? f(l.C) * f(l.H * l.D) : 0);
-    double keys = 0;  // visited per query, on average
-    for (int64_t t = 0; t < T; ++t) {
-      int64_t seen = c.mask == Mask::full ? T : t + 1;
-      if (c.mask == Mask::window) seen = std::min(seen, c.window);
-      keys += f(seen);
-    }
-    scores = 2 * keys * f(l.H * l.D);  // q k and p v
+  double work = 0;
+  if (c.mixer == Mixer::attention)
+    work += T * (f(l.C) * f((l.H + 2 * l.G) * l.D) + (c.attn_proj ? f(l.C) * f(l.H * l.D) : 0)) +
+            2 * keys * f(l.H * l.D);  // q k and p v
+  if (cross)
+    work +=
+        T * f(l.C) * f(l.H * l.D) * (c.attn_proj ? 2 : 1) + S * f(l.C) * f(2 * l.G * l.D) + 2 * T * S * f(l.H * l.D);
+  if (c.mlp != MlpKind::none) work += T * f(l.C) * f(l.F) * (c.mlp == MlpKind::swiglu ? 3 : 2);
+  return work;
+}
+
+double recurrent_work(const ModelConfig& c, double T) {
+  const double C = static_cast<double>(c.n_embd), gates = c.arch == Arch::lstm ? 4 : c.arch == Arch::gru ? 3 : 1;
+  return T * gates * 2 * C * C;
+}
+
+}  // namespace
+
+FlopCount count_flops(const ModelConfig& c, int64_t T) {
+  const double tokens = static_cast<double>(T), C = static_cast<double>(c.n_embd);
+  double keys = 0;  // visited by all queries of the target's side
+  for (int64_t t = 0; t < T; ++t) {
+    int64_t seen = c.seen() == Mask::full ? T : t + 1;
+    if (c.seen() == Mask::window) seen = std::min(seen, c.window);
+    keys += static_cast<double>(seen);
   }
-  if (c.mlp != MlpKind::none) matrices += f(l.C) * f(l.F) * (c.mlp == MlpKind::swiglu ? 3 : 2);
-  const double layers = f(c.n_layer), tokens = f(T);
+  const double layers = static_cast<double>(c.n_layer), encoders = static_cast<double>(c.encoder_layers());
+  double work = tokens * static_cast<double>(c.vocab_size) * C;
+  if (c.recurrent()) {
+    work += (layers + (c.has_source() ? encoders : 0)) * recurrent_work(c, tokens);
+    if (c.attend != Attend::none) work += tokens * (2 * C * C + 2 * tokens * C);
+    if (c.attend == Attend::additive) work += 2 * tokens * C * C;
+  } else {
+    work += layers * block_work(c, tokens, keys, c.has_source(), tokens);
+    if (c.has_source()) work += encoders * block_work(c, tokens, tokens * tokens, false, 0);
+  }
   FlopCount out;
-  out.forward = 2 * (tokens * (layers * matrices + head) + layers * scores);
+  out.forward = 2 * work;
   // backward: two products for each of the forward's (and the first of attention's four is not recomputed)
   out.training = 3 * out.forward;
   return out;
@@ -90,6 +152,7 @@ namespace {
 // Every matrix packed for its two products, where that is done beforehand.
 double packed_floats(const ModelConfig& c) {
   const Letters l = letters(c);
+  if (c.recurrent()) return 0;
   auto copies = [](int64_t n) { return n >= kLargeWeight ? 0.0 : 2.0 * static_cast<double>(n); };
   double block = 0;
   if (c.mixer == Mixer::attention) {
@@ -97,7 +160,8 @@ double packed_floats(const ModelConfig& c) {
     if (c.attn_proj) block += copies(l.H * l.D * l.C);
   }
   if (c.mlp != MlpKind::none) block += (c.mlp == MlpKind::swiglu ? 3 : 2) * copies(l.C * l.F);
-  return static_cast<double>(c.n_layer) * block + copies(l.V * l.C);
+  const int64_t blocks = c.n_layer + (c.has_source() ? c.encoder_layers() : 0);
+  return static_cast<double>(blocks) * block + copies(l.V * l.C);
 }
 
 }  // namespace

@@ -11,13 +11,14 @@ namespace bary {
 struct CountRow {
   std::string part;     // "token embedding", "attention", ...
   std::string formula;  // in the letters of the house: "V C", "4 C^2 + 4 C"
-  int64_t count = 0;    // numbers, in one block where `per_block`
-  bool per_block = false;
+  int64_t count = 0;    // numbers, in one block of a group
+  std::string group;    // "blocks", "encoder blocks", "layers": a part of each of these; empty: stands alone
+  int64_t times = 1;    // how many there are of the group
 };
 
 struct ParameterCount {
   std::vector<CountRow> rows;
-  int64_t block = 0;       // one block
+  int64_t block = 0;       // one block; of the target's side
   int64_t total = 0;       // everything learned; a tied table counted once
   int64_t embeddings = 0;  // token and position tables
 };
@@ -28,7 +29,7 @@ struct FlopCount {
   double forward = 0;   // per sequence of T tokens
   double training = 0;  // forward + backward
 };
-FlopCount count_flops(const ModelConfig& c, int64_t T);
+FlopCount count_flops(const ModelConfig& c, int64_t T);  // with a source of T tokens too, where there is one
 
 struct MemoryForecast {  // bytes of a training run, depth first: one sequence of activations a thread
   double weights = 0, packed = 0, optimizer = 0, gradients = 0, activations = 0;

@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "bary/model/decoder.h"
+#include "bary/model/language_model.h"
+#include "bary/model/seq2seq.h"
 
 namespace bary {
 namespace {
@@ -68,12 +69,14 @@ TEST(Count, HeadsDoNotMatterForTheNumber) {
   }
 }
 
-TEST(Count, IsWhatADecoderHas) {
+TEST(Count, IsWhatAModelHas) {
   for (const std::string& name : preset_names()) {
     ModelConfig c = preset(name);
     const bool large = name.rfind("gpt2", 0) == 0;  // the same shape, smaller in every direction
     if (large) c.n_embd = c.n_head * 4, c.vocab_size = 97, c.block_size = 11, c.n_layer = 3;
-    EXPECT_EQ(count_parameters(c).total, Decoder(c, 0).parameters().count()) << name;
+    const int64_t has =
+        c.has_source() ? make_seq2seq(c, 0)->parameters().count() : LanguageModel(c, 0).parameters().count();
+    EXPECT_EQ(count_parameters(c).total, has) << name;
   }
 }
 
@@ -103,9 +106,9 @@ TEST(Count, IsWhatADecoderHasForEverySetting) {
       changes[i](c);
       c.norm = norm;
       const ParameterCount n = count_parameters(c);
-      EXPECT_EQ(n.total, Decoder(c, 0).parameters().count()) << i << " norm " << static_cast<int>(norm);
+      EXPECT_EQ(n.total, LanguageModel(c, 0).parameters().count()) << i << " norm " << static_cast<int>(norm);
       int64_t rows = 0;
-      for (const CountRow& r : n.rows) rows += r.per_block ? r.count * c.n_layer : r.count;
+      for (const CountRow& r : n.rows) rows += r.count * r.times;
       EXPECT_EQ(rows, n.total);
     }
   }

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "bary/model/decoder.h"
+#include "bary/model/language_model.h"
 
 namespace bary {
 namespace {
@@ -41,7 +41,7 @@ TEST(Init, Gpt2) {
   for (bool tied : {true, false}) {
     ModelConfig c = preset("gpt2");
     c.vocab_size = 1024, c.block_size = 128, c.n_layer = 12, c.n_embd = 120, c.tie_embeddings = tied;
-    Decoder model(c, 7);
+    LanguageModel model(c, 7);
     int residual = 0;
     for (const Parameter& p : model.parameters().list()) {
       auto v = model.parameters().values_of(p);
@@ -65,7 +65,7 @@ TEST(Init, Gpt2) {
 TEST(Init, PyTorchsDefaults) {
   ModelConfig c;
   c.qkv_bias = true, c.mlp = MlpKind::swiglu;
-  Decoder model(c, 7);
+  LanguageModel model(c, 7);
   for (const Parameter& p : model.parameters().list()) {
     auto v = model.parameters().values_of(p);
     const double fan_in = ends_with(p.name, "mlp.c_proj.weight") || ends_with(p.name, "mlp.c_proj.bias") ? 512 : 128;
@@ -85,7 +85,7 @@ TEST(Init, PyTorchsDefaults) {
 TEST(Init, DependsOnSeedAndNameOnly) {
   ModelConfig small, large;
   large.n_layer = 3, large.qkv_bias = true;
-  Decoder a(small, 7), b(large, 7), other(small, 8);
+  LanguageModel a(small, 7), b(large, 7), other(small, 8);
   for (const Parameter& p : a.parameters().list()) {
     const Parameter* q = b.parameters().find(p.name);
     ASSERT_NE(q, nullptr) << p.name;
@@ -107,7 +107,7 @@ TEST(Init, TheFirstLossIsLnV) {
   for (int64_t V : {1024, 5003}) {
     ModelConfig c = preset("gpt2");
     c.vocab_size = V, c.block_size = 128, c.n_layer = 4, c.n_head = 4, c.n_embd = 128;
-    Decoder model(c, 7);
+    LanguageModel model(c, 7);
     RandomStream random(1, Purpose::test);
     std::vector<int32_t> ids(512), targets(512);
     for (auto* list : {&ids, &targets})

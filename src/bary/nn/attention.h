@@ -34,11 +34,26 @@ struct Attention {
 
   AttentionConfig config;
   std::string pattern_tap;
-  Tensor qkv_weight, qkv_bias;  // q_proj, k_proj, v_proj by name, one matrix in memory: one product serves the three
+  Linear qkv;  // q_proj, k_proj, v_proj by name, one matrix in memory: one product serves the three
   Linear out_proj;
 
  private:
   Tensor heads(const Tensor& qkv, const Pass& pass, const RotaryTable* rotary) const;
+};
+
+// The same with queries from x and keys and values from another text, pass.memory: the second attention of an
+// encoder-decoder's decoder. Positions of two texts have no order: all of the source is seen, none of it turned.
+struct CrossAttention {
+  CrossAttention(const Scope& s, const AttentionConfig& c);
+  Tensor operator()(const Tensor& x, const Pass& pass, const Tensor& onto = {}) const;
+
+  AttentionConfig config;
+  std::string pattern_tap;
+  Linear q_proj, kv;  // k_proj, v_proj
+  Linear out_proj;
+
+ private:
+  Tensor heads(const Tensor& q, const Pass& pass) const;
 };
 
 // y_t = mean of x_0 .. x_t, dropout, + onto

@@ -94,8 +94,8 @@ TEST(Attention, PartsHaveTheirNamesAndLieTogether) {
   EXPECT_EQ(shape("out_proj.weight"), (Shape{8, 12}));
   EXPECT_EQ(shape("out_proj.bias"), (Shape{8}));
   EXPECT_EQ(p.count(), 24 * 9 + 8 * 13);
-  EXPECT_EQ(a.qkv_weight.shape(), (Shape{24, 8}));
-  EXPECT_EQ(a.qkv_weight.data(), p.values_of(*p.find("h.0.attn.q_proj.weight")).data());
+  EXPECT_EQ(a.qkv.weight.shape(), (Shape{24, 8}));
+  EXPECT_EQ(a.qkv.weight.data(), p.values_of(*p.find("h.0.attn.q_proj.weight")).data());
   EXPECT_EQ(a.pattern_tap, "blocks.0.attn.hook_pattern");
   Tensor y = a(random_tensor({2, 5, 8}, 1), Pass{}, nullptr);
   EXPECT_EQ(y.shape(), (Shape{2, 5, 8}));

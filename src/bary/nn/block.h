@@ -29,6 +29,7 @@ struct BlockConfig {
   Mixer mixer = Mixer::attention;
   MlpKind mlp = MlpKind::gelu;
   int64_t mlp_width = 512;
+  bool cross = false;    // between the two: x = x + cross(norm(x)), which reads pass.memory
   bool residual = true;  // off: each part replaces x instead of being added to it
   bool bias = true;
   double norm_eps = 1e-5, dropout = 0;
@@ -48,16 +49,15 @@ struct Block {
   Block(const Scope& s, const BlockConfig& c);
   Tensor operator()(const Tensor& x, const Pass& pass, const RotaryTable* rotary) const;
 
- private:
-  Tensor mix(const Tensor& x, const Pass& pass, const RotaryTable* rotary, const Tensor& onto) const;
-  Tensor feed_forward(const Tensor& x, const Pass& pass, const Tensor& onto) const;
-
- public:
   BlockConfig config;
   std::string hook;
-  Norm ln_1, ln_2;
+  Norm ln_1, ln_cross, ln_2;
   std::optional<Attention> attn;
+  std::optional<CrossAttention> cross_attn;
   std::optional<Mlp> mlp;
+
+ private:
+  Tensor mix(const Tensor& x, const Pass& pass, const RotaryTable* rotary, const Tensor& onto) const;
 };
 
 }  // namespace bary

@@ -12,6 +12,8 @@ namespace bary {
 enum class InitStyle {
   pytorch,  // Linear uniform in +-1/sqrt(fan_in), biases too; Embedding N(0,1): PyTorch's defaults
   gpt2,     // N(0, 0.02), projections onto the residual path N(0, 0.02 / sqrt(2 n_layer)), biases 0
+  xavier,  // uniform in +-sqrt(6 / (in + out)) (Glorot and Bengio 2010), biases 0; Embedding N(0, 1/C), so that a table
+           // scaled by sqrt(C) gives rows of unit variance (Vaswani et al. 2017, section 3.4)
 };
 
 struct Scope {
@@ -19,6 +21,10 @@ struct Scope {
   std::string path, hook;
   InitStyle init = InitStyle::pytorch;
   int64_t layers = 1;  // for the residual projections of InitStyle::gpt2
+
+  Init matrix(int64_t in_width, int64_t out_width, bool onto_residual = false) const;
+  Init vector(int64_t in_width) const;  // biases
+  Init table(int64_t channels) const;
 
   Scope operator/(const std::string& name) const { return in(name, name); }
   Scope in(const std::string& file_name, const std::string& hook_name) const {

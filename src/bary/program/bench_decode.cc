@@ -39,7 +39,7 @@ int run_decode(std::span<const std::string> args, Io& io) {
   }
   r.options().parse_args(args);
   set_threads(static_cast<int>(r.threads));
-  Decoder model(r.model, 1);
+  LanguageModel model(r.model, 1);
   measure_decode(model, r.tokens, 1);  // packs the weights
   const DecodeFigures f = measure_decode(model, r.tokens, r.times);
   const double seconds = median(f.seconds_a_token), bytes = static_cast<double>(f.weight_bytes) / seconds / 1e9;

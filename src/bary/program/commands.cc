@@ -11,6 +11,7 @@ const std::vector<Command>& all_commands() {
     list.push_back(bench_step_command());
     list.push_back(bench_attention_command());
     list.push_back(bench_decode_command());
+    list.push_back(bench_beam_command());
     list.push_back(bench_tokenizer_command());
     return list;
   }();

@@ -14,6 +14,7 @@ Command bench_machine_command();
 Command bench_kernels_command();
 Command bench_attention_command();
 Command bench_decode_command();
+Command bench_beam_command();
 Command bench_step_command();
 // bary bench tokenizer: learning merges, coding and decoding on one thread.
 Command bench_tokenizer_command();

@@ -2,273 +2,256 @@
 #include "bary/tensor/attention.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "bary/base/parallel.h"
-#include "bary/base/portable_math.h"
 #include "bary/kernel/attention.h"
 #include "bary/kernel/rows.h"
+#include "bary/tensor/attention_sides.h"
 #include "bary/tensor/tape.h"
 
 namespace bary {
+namespace {
 
-KeyValues::KeyValues(int64_t B_, int64_t heads_, int64_t D_, int64_t capacity_)
-    : B(B_), heads(heads_), D(D_), capacity(capacity_), value_stride(padded_stride(D_)) {
-  for (int64_t i = 0; i < B * heads; ++i) {
-    keys.emplace_back(kernel::key_panel_size(capacity, D));
-    values.emplace_back(capacity * value_stride);
+// What one key head of one sequence reads: panels of its keys, rows of its values.
+struct Keys {
+  const float *panels = nullptr, *values = nullptr;
+  int64_t value_stride = 0;
+  Buffer packed;
+};
+
+Keys held(const KeyValues& kept, int64_t i) {
+  return {kept.keys[static_cast<size_t>(i)].data(), kept.values[static_cast<size_t>(i)].data(), kept.value_stride, {}};
+}
+
+Keys packed(const AttentionSides& s, int64_t b, int64_t g) {
+  Keys keys{nullptr, s.v(b, g), s.kv.stride(), Buffer(kernel::key_panel_size(s.S, s.D))};
+  kernel::pack_keys(s.k(b, g), s.kv.stride(), s.S, s.D, keys.packed.data());
+  keys.panels = keys.packed.data();
+  return keys;
+}
+
+void append(const AttentionSides& s, KeyValues& cache, int64_t b, int64_t g) {
+  const auto i = static_cast<size_t>(b * s.G + g);
+  for (int64_t t = 0; t < s.T; ++t) {
+    const int64_t at = t * s.kv.stride(), place = cache.length + t;
+    kernel::append_key(s.k(b, g) + at, place, s.D, cache.keys[i].data());
+    std::copy_n(s.v(b, g) + at, s.D, cache.values[i].data() + place * cache.value_stride);
   }
 }
 
-float alibi_slope(int64_t head, int64_t heads) {
-  return static_cast<float>(portable::pow(2.0, -8.0 * static_cast<double>(head + 1) / static_cast<double>(heads)));
-}
-
-namespace {
-
-struct Layout {
-  int64_t B, T, H, G, D;  // G key heads
-  int64_t width() const { return (H + 2 * G) * D; }
-};
-
-Layout check(const char* op, const Tensor& qkv, const AttentionOptions& o) {
-  BARY_CHECK(qkv.shape().rank() == 3, "{}: qkv is {}, expected (B,T,(H+2Hkv)D)", op, qkv.shape().str());
-  Layout l{qkv.dim(0), qkv.dim(1), o.heads, o.kv_heads ? o.kv_heads : o.heads, 0};
-  BARY_CHECK(l.H > 0 && l.G > 0 && l.H % l.G == 0,
-             "{}: {} heads over {} key heads; heads must be a multiple of key heads", op, l.H, l.G);
-  BARY_CHECK(qkv.dim(2) % (l.H + 2 * l.G) == 0, "{}: {} channels do not divide into {} query and 2 x {} key heads", op,
-             qkv.dim(2), l.H, l.G);
-  l.D = qkv.dim(2) / (l.H + 2 * l.G);
-  BARY_CHECK(o.dropout.p >= 0 && o.dropout.p < 1, "{}: dropout probability {}; it must be at least 0 and below 1", op,
-             o.dropout.p);
-  BARY_CHECK(o.mask != Mask::window || o.window > 0, "{}: a window of {}; it must be at least 1", op, o.window);
-  return l;
-}
-
-kernel::AttentionHead head_of(const Layout& l, const AttentionOptions& o, int64_t b, int64_t h, int64_t first) {
-  kernel::AttentionHead a;
-  a.T = l.T;
-  a.S = first + l.T;
-  a.D = l.D;
-  a.first = first;
-  a.causal = o.mask != Mask::full;
-  a.window = o.mask == Mask::window ? o.window : 0;
-  a.scale = o.scale ? 1.0f / std::sqrt(static_cast<float>(l.D)) : 1.0f;
-  a.slope = o.alibi ? alibi_slope(h, l.H) : 0;
-  a.dropout = o.dropout;
-  a.sequence = o.rows.sequence + static_cast<uint64_t>(b);
-  a.head = static_cast<uint32_t>(h);
-  return a;
-}
-
 // Queries and keys turned by their positions, in a copy: (B,T,(H+2G)D) with the values as they are
-Tensor turned(const Tensor& qkv, const Layout& l, const RotaryTable& table, int64_t first) {
-  int64_t half = l.D / 2;
-  BARY_CHECK(first + l.T <= table.positions,
+Tensor turned(const AttentionSides& s, const RotaryTable& table, int64_t first) {
+  const Tensor& qkv = s.q;
+  int64_t half = s.D / 2;
+  BARY_CHECK(first + s.T <= table.positions,
              "rotary positions: position {} asked for, the table ends at {}; make a longer "
              "table",
-             first + l.T - 1, table.positions - 1);
+             first + s.T - 1, table.positions - 1);
   Tensor y(qkv.shape());
   for (int64_t r = 0; r < qkv.rows(); ++r) std::copy_n(qkv.row(r), qkv.channels(), y.row(r));
-  for (int64_t b = 0; b < l.B; ++b)
-    kernel::rotate_rows(l.T, l.H + l.G, l.D, y.row(b * l.T), y.stride(), table.cosines.data() + first * half,
+  for (int64_t b = 0; b < s.B; ++b)
+    kernel::rotate_rows(s.T, s.H + s.G, s.D, y.row(b * s.T), y.stride(), table.cosines.data() + first * half,
                         table.sines.data() + first * half, 1);
   return y;
 }
 
 // What the forward pass leaves for the backward pass and for watchers
 struct Kept {
-  Tensor qkv;                   // after rotation
+  AttentionSides sides;         // after rotation
   Tensor pattern;               // (B H T, stride) for short texts
   Buffer row_max, row_inverse;  // B H T
-  kernel::AttentionKept at(const Layout& l, int64_t b, int64_t h) const {
-    int64_t i = (b * l.H + h) * l.T;
+  kernel::AttentionKept at(int64_t b, int64_t h) const {
+    if (!row_max) return {};
+    int64_t i = (b * sides.H + h) * sides.T;
     return {row_max.data() + i, row_inverse.data() + i,
-            pattern.defined() ? pattern.data() + i * kernel::pattern_stride(l.T) : nullptr};
+            pattern.defined() ? pattern.data() + i * kernel::pattern_stride(sides.S) : nullptr};
   }
 };
 
-void forward_heads(const Layout& l, const AttentionOptions& o, const Tensor& qkv, const Tensor& y, const Kept* kept,
-                   int64_t b, int64_t g) {
-  const float* base = qkv.row(b * l.T);
-  const float* k = base + (l.H + g) * l.D;
-  const float* v = base + (l.H + l.G + g) * l.D;
-  Buffer panels;
-  const float* key_panels;
-  int64_t ldv = qkv.stride(), first = 0;
-  if (o.cache) {
-    Buffer &keys = o.cache->keys[static_cast<size_t>(b * l.G + g)],
-           &values = o.cache->values[static_cast<size_t>(b * l.G + g)];
-    first = o.cache->length;
-    for (int64_t t = 0; t < l.T; ++t) {
-      kernel::append_key(k + t * qkv.stride(), first + t, l.D, keys.data());
-      std::copy_n(v + t * qkv.stride(), l.D, values.data() + (first + t) * o.cache->value_stride);
-    }
-    key_panels = keys.data();
-    v = values.data();
-    ldv = o.cache->value_stride;
-  } else {
-    panels = Buffer(kernel::key_panel_size(l.T, l.D));
-    kernel::pack_keys(k, qkv.stride(), l.T, l.D, panels.data());
-    key_panels = panels.data();
-  }
-  for (int64_t h = g * (l.H / l.G); h < (g + 1) * (l.H / l.G); ++h) {
-    kernel::attention_forward(head_of(l, o, b, h, first), base + h * l.D, qkv.stride(), key_panels, v, ldv,
-                              y.row(b * l.T) + h * l.D, y.stride(), kept ? kept->at(l, b, h) : kernel::AttentionKept{});
+// All the queries' heads that one key head of one sequence serves
+void forward_heads(const Kept& kept, const AttentionOptions& o, const Tensor& y, std::array<int64_t, 3> place,
+                   const Keys& keys) {
+  const AttentionSides& s = kept.sides;
+  const auto [b, g, first] = place;
+  for (int64_t h = g * s.group(); h < (g + 1) * s.group(); ++h) {
+    const kernel::AttentionHead head = s.head(o, b, h, first);
+    float* out = y.row(b * s.T) + h * s.D;
+    kernel::attention_forward(head, s.queries(b, h), s.q.stride(), keys.panels, keys.values, keys.value_stride, out,
+                              y.stride(), kept.at(b, h));
+    for (int64_t t = head.T; t < s.T; ++t) std::fill_n(out + t * y.stride(), s.D, 0.0f);  // padding
   }
 }
 
-// Adds to d, laid out as qkv.
-void backward_heads(const Layout& l, const AttentionOptions& o, const Kept& kept, const Tensor& y, GradientSlot dqkv,
-                    int64_t b, int64_t g) {
-  const Tensor& qkv = kept.qkv;
-  const float *base = qkv.row(b * l.T), *k = base + (l.H + g) * l.D, *v = base + (l.H + l.G + g) * l.D;
-  Buffer scratch(kernel::attention_backward_scratch(l.D));
-  for (int64_t h = g * (l.H / l.G); h < (g + 1) * (l.H / l.G); ++h) {
-    kernel::AttentionInputs in{base + h * l.D,
-                               k,
-                               v,
-                               qkv.stride(),
-                               qkv.stride(),
-                               y.row(b * l.T) + h * l.D,
-                               y.cotangent() + b * l.T * y.stride() + h * l.D,
-                               y.stride()};
-    float* d = dqkv.data + b * l.T * dqkv.stride;
-    kernel::AttentionGradient grad{d + h * l.D, d + (l.H + g) * l.D, d + (l.H + l.G + g) * l.D, dqkv.stride};
-    kernel::attention_backward(head_of(l, o, b, h, 0), in, kept.at(l, b, h), grad, scratch.data());
+struct SideGradients {
+  GradientSlot q, kv;
+};
+void backward_heads(const Kept& kept, const AttentionOptions& o, const Tensor& y, const SideGradients& d, int64_t b,
+                    int64_t g) {
+  const AttentionSides& s = kept.sides;
+  Buffer scratch(kernel::attention_backward_scratch(s.D));
+  float* dkv = d.kv.data + b * s.S * d.kv.stride + g * s.D;
+  for (int64_t h = g * s.group(); h < (g + 1) * s.group(); ++h) {
+    const int64_t at = b * s.T * y.stride() + h * s.D;
+    kernel::AttentionInputs in{s.queries(b, h), s.k(b, g),     s.v(b, g),          s.q.stride(),
+                               s.kv.stride(),   y.data() + at, y.cotangent() + at, y.stride()};
+    kernel::AttentionGradient grad{d.q.data + b * s.T * d.q.stride + h * s.D, dkv + s.k_column, dkv + s.v_column,
+                                   d.q.stride, d.kv.stride};
+    kernel::attention_backward(s.head(o, b, h, 0), in, kept.at(b, h), grad, scratch.data());
   }
 }
 
-Tensor watched_pattern(const Layout& l, const AttentionOptions& o, const Kept& kept, int64_t first) {
+template <class KeysOf>
+Tensor watched_pattern(const Kept& kept, const AttentionOptions& o, int64_t first, const KeysOf& keys_of) {
   FlushDenormals flush;  // as the forward pass ran
-  Tensor p(Shape{l.B, l.H, l.T, first + l.T});
-  for (int64_t b = 0; b < l.B; ++b) {
-    for (int64_t h = 0; h < l.H; ++h) {
-      int64_t g = h / (l.H / l.G);
-      const float* base = kept.qkv.row(b * l.T);
-      Buffer panels;
-      if (!o.cache) {
-        panels = Buffer(kernel::key_panel_size(l.T, l.D));
-        kernel::pack_keys(base + (l.H + g) * l.D, kept.qkv.stride(), l.T, l.D, panels.data());
-      }
-      const float* keys = o.cache ? o.cache->keys[static_cast<size_t>(b * l.G + g)].data() : panels.data();
-      kernel::attention_pattern(head_of(l, o, b, h, first), base + h * l.D, kept.qkv.stride(), keys, kept.at(l, b, h),
-                                p.row((b * l.H + h) * l.T), p.stride());
+  const AttentionSides& s = kept.sides;
+  Tensor p = Tensor::zeros(Shape{s.B, s.H, s.T, first + s.S});
+  for (int64_t b = 0; b < s.B; ++b) {
+    for (int64_t h = 0; h < s.H; ++h) {
+      const Keys keys = keys_of(b, h / s.group());
+      kernel::attention_pattern(s.head(o, b, h, first), s.queries(b, h), s.q.stride(), keys.panels, kept.at(b, h),
+                                p.row((b * s.H + h) * s.T), p.stride());
     }
   }
   return p;
 }
 
+// keys_of(b, g) gives what to read; called once by each task, and again for a watcher.
+template <class KeysOf>
+Tensor forward(Kept& kept, const AttentionOptions& o, bool recording, int64_t first, const KeysOf& keys_of) {
+  const AttentionSides& s = kept.sides;
+  if (recording || o.look) {
+    kept.row_max = Buffer(s.B * s.H * s.T);
+    kept.row_inverse = Buffer(s.B * s.H * s.T);
+    if (recording && s.S <= kernel::kKeyBlock)
+      kept.pattern = Tensor(Shape{s.B * s.H * s.T * kernel::pattern_stride(s.S)});
+  }
+  Tensor y(Shape{s.B, s.T, s.H * s.D});
+  const int64_t work = s.T * (first + s.S) * s.D * s.group();
+  parallel_for(s.B * s.G, std::max<int64_t>(1, (int64_t{1} << 16) / std::max<int64_t>(work, 1)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i)
+                   forward_heads(kept, o, y, {i / s.G, i % s.G, first}, keys_of(i / s.G, i % s.G));
+               });
+  return y;
+}
+
+// A place for gradients that are all added to it: x's own if nothing is there yet.
+struct Contribution {
+  explicit Contribution(const Tensor& x_) : x(x_), slot(x_.grad()) {
+    const bool elsewhere = !slot || slot.accumulate;
+    if (elsewhere) own = Tensor::zeros(x.shape());
+    to = elsewhere ? GradientSlot{own.data(), own.stride(), true} : slot.cleared(x.rows());
+  }
+  void finish() const {
+    if (slot && slot.accumulate) kernel::add_rows(x.rows(), x.channels(), to.data, to.stride, slot.data, slot.stride);
+  }
+  Tensor x, own;
+  GradientSlot slot, to;
+};
+
+void backward(const Kept& kept, const AttentionOptions& o, const Tensor& y, const SideGradients& d) {
+  const AttentionSides& s = kept.sides;
+  parallel_for(s.B * s.G, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) backward_heads(kept, o, y, d, i / s.G, i % s.G);
+  });
+}
+
+void check_cache(const AttentionSides& s, const AttentionOptions& o, bool recording) {
+  const KeyValues& cache = *o.cache;
+  BARY_CHECK(!recording, "attention: a cache has no gradient; use it outside a tape");
+  BARY_CHECK(cache.B == s.B && cache.heads == s.G && cache.D == s.D,
+             "attention: the cache is for {} x {} heads of {}, the call for {} x {} of {}", cache.B, cache.heads,
+             cache.D, s.B, s.G, s.D);
+  BARY_CHECK(cache.length + s.T <= cache.capacity,
+             "attention: {} positions held and {} more, the cache has room for {}", cache.length, s.T, cache.capacity);
+  BARY_CHECK(o.mask != Mask::full && o.lengths.empty(),
+             "attention: a cache needs a causal mask and sequences of one length");
+}
+
 }  // namespace
 
 Tensor attention(const Tensor& qkv, const AttentionOptions& o) {
-  Layout l = check("attention", qkv, o);
-  const bool recording = Tape::active() && qkv.needs_grad();
-  int64_t first = 0;
-  if (o.cache) {
-    BARY_CHECK(!recording, "attention: a cache has no gradient; use it outside a tape");
-    BARY_CHECK(o.cache->B == l.B && o.cache->heads == l.G && o.cache->D == l.D,
-               "attention: the cache is for {} x {} heads "
-               "of {}, the call for {} x {} of {}",
-               o.cache->B, o.cache->heads, o.cache->D, l.B, l.G, l.D);
-    first = o.cache->length;
-    BARY_CHECK(first + l.T <= o.cache->capacity, "attention: {} positions held and {} more, the cache has room for {}",
-               first, l.T, o.cache->capacity);
-    BARY_CHECK(o.mask != Mask::full, "attention: a cache needs a causal mask");
-  }
   auto kept = std::make_shared<Kept>();
-  kept->qkv = o.rotary ? turned(qkv, l, *o.rotary, first) : qkv;
-  const bool keep = recording || o.look;
-  if (keep) {
-    kept->row_max = Buffer(l.B * l.H * l.T);
-    kept->row_inverse = Buffer(l.B * l.H * l.T);
-    if (recording && l.T <= kernel::kKeyBlock) {
-      kept->pattern = Tensor(Shape{l.B * l.H * l.T * kernel::pattern_stride(l.T)});
-    }
-  }
-  Tensor y(qkv.shape().with_channels(l.H * l.D));
-  const int64_t work = l.T * (first + l.T) * l.D * (l.H / l.G);
-  parallel_for(l.B * l.G, std::max<int64_t>(1, (int64_t{1} << 16) / std::max<int64_t>(work, 1)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i)
-                   forward_heads(l, o, kept->qkv, y, keep ? kept.get() : nullptr, i / l.G, i % l.G);
-               });
-  if (o.cache) o.cache->length += l.T;
-  if (o.look) o.look(watched_pattern(l, o, *kept, first));
+  kept->sides = self_sides("attention", qkv, o);
+  AttentionSides& s = kept->sides;
+  const bool recording = Tape::active() && qkv.needs_grad();
+  if (o.cache) check_cache(s, o, recording);
+  const int64_t first = o.cache ? o.cache->length : 0;
+  if (o.rotary) s.q = s.kv = turned(s, *o.rotary, first);
+  Tensor y = forward(*kept, o, recording, first, [&](int64_t b, int64_t g) {
+    if (!o.cache) return packed(s, b, g);
+    append(s, *o.cache, b, g);
+    return held(*o.cache, b * s.G + g);
+  });
+  if (o.look)
+    o.look(watched_pattern(*kept, o, first, [&](int64_t b, int64_t g) {
+      return o.cache ? held(*o.cache, b * s.G + g) : packed(s, b, g);
+    }));
+  if (o.cache) o.cache->length += s.T;
   record(
       y,
       [=] {
+        const AttentionSides& sides = kept->sides;
         // In place where nothing is there yet: rotation turns back what this op contributes, nothing else.
-        const auto slot = qkv.grad();
-        const Tensor own = slot.accumulate ? Tensor::zeros(qkv.shape()) : Tensor();
-        const GradientSlot d =
-            slot.accumulate ? GradientSlot{own.data(), own.stride(), true} : slot.cleared(qkv.rows());
-        parallel_for(l.B * l.G, 1, [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) backward_heads(l, o, *kept, y, d, i / l.G, i % l.G);
-        });
-        if (o.rotary) {
-          for (int64_t b = 0; b < l.B; ++b)
-            kernel::rotate_rows(l.T, l.H + l.G, l.D, d.data + b * l.T * d.stride, d.stride, o.rotary->cosines.data(),
-                                o.rotary->sines.data(), -1);
-        }
-        if (slot.accumulate)
-          kernel::add_rows(own.rows(), own.channels(), own.data(), own.stride(), slot.data, slot.stride);
+        const Contribution d(qkv);
+        backward(*kept, o, y, {d.to, d.to});
+        for (int64_t b = 0; o.rotary && b < sides.B; ++b)
+          kernel::rotate_rows(sides.T, sides.H + sides.G, sides.D, d.to.data + b * sides.T * d.to.stride, d.to.stride,
+                              o.rotary->cosines.data(), o.rotary->sines.data(), -1);
+        d.finish();
       },
       qkv);
   return y;
 }
 
-namespace {
+Tensor cross_attention(const Tensor& q, const Tensor& kv, const AttentionOptions& o) {
+  auto kept = std::make_shared<Kept>();
+  kept->sides = cross_sides("cross_attention", q, kv, o);
+  const AttentionSides& s = kept->sides;
+  auto keys_of = [&](int64_t b, int64_t g) { return packed(s, b, g); };
+  Tensor y = forward(*kept, o, Tape::active() && (q.needs_grad() || kv.needs_grad()), 0, keys_of);
+  if (o.look) o.look(watched_pattern(*kept, o, 0, keys_of));
+  record(
+      y,
+      [=] {
+        const Contribution dq(q), dkv(kv);
+        backward(*kept, o, y, {dq.to, dkv.to});
+        dq.finish(), dkv.finish();
+      },
+      q, kv);
+  return y;
+}
 
-// rotate half, from plain operations: x cos + (-x2, x1) sin with tables spread over all heads
-Tensor rotate_by_definition(const Tensor& x, int64_t heads, int64_t D, const RotaryTable& table) {
-  int64_t T = x.dim(1), half = D / 2;
-  Tensor c(x.shape()), s(x.shape());
-  for (int64_t r = 0; r < x.rows(); ++r) {
-    for (int64_t i = 0; i < heads * D; ++i) {
-      int64_t at = r % T * half + i % D % half;
-      c.row(r)[i] = table.cosines.data()[at];
-      s.row(r)[i] = table.sines.data()[at];
+KeyValues memorise(const Tensor& kv, int64_t kv_heads) {
+  BARY_CHECK(kv.shape().rank() == 3 && kv_heads > 0 && kv.channels() % (2 * kv_heads) == 0,
+             "memorise: keys and values are {}, which does not divide into 2 x {} heads", kv.shape().str(), kv_heads);
+  const int64_t M = kv.dim(0), S = kv.dim(1), D = kv.channels() / (2 * kv_heads);
+  KeyValues memory(M, kv_heads, D, S);
+  AttentionSides s{M, 0, S, kv_heads, kv_heads, D, {}, kv, 0, kv_heads * D, true, {}};
+  parallel_for(M * kv_heads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t b = i / kv_heads, g = i % kv_heads;
+      kernel::pack_keys(s.k(b, g), kv.stride(), S, D, memory.keys[static_cast<size_t>(i)].data());
+      for (int64_t t = 0; t < S; ++t)
+        std::copy_n(s.v(b, g) + t * kv.stride(), D,
+                    memory.values[static_cast<size_t>(i)].data() + t * memory.value_stride);
     }
-  }
-  std::vector<Tensor> swapped;
-  for (int64_t h = 0; h < heads; ++h) {
-    swapped.push_back(columns(x, h * D + half, half) * -1.0f);
-    swapped.push_back(columns(x, h * D, half));
-  }
-  return x * c + concat(swapped) * s;
+  });
+  memory.length = S;
+  return memory;
 }
 
-Tensor repeat_heads(const Tensor& x, int64_t groups, int64_t times) {  // key head g serves heads g*times ..
-  if (times == 1) return x;
-  int64_t D = x.channels() / groups;
-  std::vector<Tensor> parts;
-  for (int64_t g = 0; g < groups; ++g)
-    for (int64_t i = 0; i < times; ++i) parts.push_back(columns(x, g * D, D));
-  return concat(parts);
-}
-
-}  // namespace
-
-Tensor attention_by_definition(const Tensor& qkv, const AttentionOptions& o,
-                               const std::function<Tensor(const Tensor&)>& edit) {
-  Layout l = check("attention_by_definition", qkv, o);
-  BARY_CHECK(!o.cache, "attention_by_definition: it sees the whole text at once, and a cache came; run without one");
-  Tensor q = columns(qkv, 0, l.H * l.D), k = columns(qkv, l.H * l.D, l.G * l.D),
-         v = columns(qkv, (l.H + l.G) * l.D, l.G * l.D);
-  if (o.rotary) q = rotate_by_definition(q, l.H, l.D, *o.rotary), k = rotate_by_definition(k, l.G, l.D, *o.rotary);
-  k = repeat_heads(k, l.G, l.H / l.G), v = repeat_heads(v, l.G, l.H / l.G);
-  Tensor scores = matmul_nt(split_heads(q, l.H), split_heads(k, l.H)) * head_of(l, o, 0, 0, 0).scale;
-  if (o.alibi) {
-    Tensor penalty(scores.shape());
-    for (int64_t r = 0; r < penalty.rows(); ++r)
-      for (int64_t j = 0; j < l.T; ++j)
-        penalty.row(r)[j] = -alibi_slope(r / l.T % l.H, l.H) * static_cast<float>(std::abs(r % l.T - j));
-    scores = scores + penalty;
-  }
-  Tensor pattern = softmax(masked(scores, o.mask, o.window));
-  if (edit) pattern = edit(pattern);
-  return merge_heads(matmul(pattern, split_heads(v, l.H)), l.H);
+Tensor cross_attention(const Tensor& q, const KeyValues& memory, const std::vector<int64_t>& of,
+                       const AttentionOptions& o) {
+  refuse_gradient("cross_attention over a memory", q);
+  Kept kept;
+  kept.sides = memory_sides("cross_attention", q, memory, of, o);
+  auto keys_of = [&](int64_t b, int64_t g) { return held(memory, of[static_cast<size_t>(b)] * memory.heads + g); };
+  Tensor y = forward(kept, o, false, 0, keys_of);
+  if (o.look) o.look(watched_pattern(kept, o, 0, keys_of));
+  return y;
 }
 
 }  // namespace bary

@@ -19,6 +19,9 @@ struct KeyValues {
   int64_t length = 0;  // positions held, the same for every sequence
   int64_t value_stride;
   std::vector<Buffer> keys, values;  // B * heads of each
+
+  // Sequence b goes on from what sequence from[b] held (beam search); as many sequences as `from` names.
+  void reorder(const std::vector<int64_t>& from);
 };
 
 struct AttentionOptions {
@@ -31,6 +34,9 @@ struct AttentionOptions {
   kernel::DropoutSite dropout;
   DropoutRows rows;            // what dropout calls sequence 0 and position 0
   KeyValues* cache = nullptr;  // read and extended; not under a tape
+  // One number a sequence, or none. lengths: keys that are there; those past it are padding, seen by nobody, and their
+  // own rows come out as zeros. prefix: keys that every query of a causal mask sees.
+  std::vector<int64_t> lengths, prefix;
   // Sees the pattern (B,H,T,S) as the kernel computed it, S counting what a cache holds; null: nobody looks.
   std::function<void(const Tensor&)> look;
 };
@@ -41,6 +47,17 @@ Tensor attention(const Tensor& qkv, const AttentionOptions& o);
 // softmax(mask(q k^T scale)) v from plain operations; `edit` may replace the pattern (B H,T,S). No dropout, no cache.
 Tensor attention_by_definition(const Tensor& qkv, const AttentionOptions& o,
                                const std::function<Tensor(const Tensor&)>& edit = {});
+
+// Queries of one text over the keys and values of another (Vaswani et al. 2017, section 3.2.3), which all may be seen
+// as far as o.lengths says: q (B,T,H D), kv (B,S,2 Hkv D) -> (B,T,H D). o.mask must be full; neither side is turned.
+Tensor cross_attention(const Tensor& q, const Tensor& kv, const AttentionOptions& o);
+Tensor cross_attention_by_definition(const Tensor& q, const Tensor& kv, const AttentionOptions& o,
+                                     const std::function<Tensor(const Tensor&)>& edit = {});
+
+// The same for decoding: keys and values of every source laid out once, and sequence b reads source of[b].
+KeyValues memorise(const Tensor& kv, int64_t kv_heads);
+Tensor cross_attention(const Tensor& q, const KeyValues& memory, const std::vector<int64_t>& of,
+                       const AttentionOptions& o);
 
 float alibi_slope(int64_t head, int64_t heads);
 

@@ -229,8 +229,11 @@ Tensor prefix_mean(const Tensor& x, Tensor running, int64_t first) {
 constexpr int64_t kLogitRows = 256;
 
 LossSum linear_cross_entropy(const Tensor& x, const Tensor& w, const Tensor& bias, std::span<const int32_t> targets,
-                             float weight) {
+                             const LossOptions& options) {
   const int64_t rows = x.rows(), V = w.dim(0);
+  const float weight = options.weight, smoothing = options.smoothing;
+  BARY_CHECK(smoothing >= 0 && smoothing < 1, "linear_cross_entropy: a label smoothing of {}; it must lie in [0,1)",
+             smoothing);
   BARY_CHECK(w.shape().rank() == 2 && V > 0 && w.dim(1) == x.channels(),
              "linear_cross_entropy: x has {} channels, the weight "
              "is {}",
@@ -263,10 +266,10 @@ LossSum linear_cross_entropy(const Tensor& x, const Tensor& w, const Tensor& bia
       Weight(w).forward_rows(x.row(r), x.stride(), n, logits, e);
       parallel_for(n, std::max<int64_t>(1, (int64_t{1} << 15) / V), [&](int64_t first, int64_t last) {
         kernel::cross_entropy_rows(last - first, V, logits.row(first), logits.stride(), targets.data() + r + first,
-                                   recording ? weight : 0.0f, losses.data() + r + first);
+                                   recording ? weight : 0.0f, losses.data() + r + first, smoothing);
       });
       if (!recording) continue;
-      Weight(w).backward_weight_rows(logits.data(), logits.stride(), n, x.row(r), x.stride(), bias);
+      Weight(w).backward_weight_rows({logits.data(), x.row(r), logits.stride(), x.stride(), n, group}, bias);
       Weight(w).backward_input(logits.data(), logits.stride(), n, {dx.row(r), dx.stride(), false});
     }
   };

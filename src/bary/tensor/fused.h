@@ -32,6 +32,11 @@ Tensor prefix_mean(const Tensor& x, Tensor running = {}, int64_t first = 0);
 
 // The last step of training: weight * sum over rows of -log softmax(x w^T + bias)[target], in chunks of rows, so that
 // the (rows, V) logits never exist at once. Its gradients are made in the same pass: only a seed of 1 is accepted.
+struct LossOptions {
+  LossOptions(float weight_ = 1, float smoothing_ = 0)
+      : weight(weight_), smoothing(smoothing_) {}  // a plain weight too
+  float weight, smoothing;  // smoothing: the share of the target's probability spread over the vocabulary, in [0,1)
+};
 struct LossSum {
   Tensor loss;                    // (1), float
   double sum = 0;                 // unweighted: the sum over sequences of
@@ -39,6 +44,6 @@ struct LossSum {
   int64_t count = 0;              // targets that were counted (not -1)
 };
 LossSum linear_cross_entropy(const Tensor& x, const Tensor& w, const Tensor& bias, std::span<const int32_t> targets,
-                             float weight = 1);
+                             const LossOptions& options = {});
 
 }  // namespace bary

@@ -189,12 +189,10 @@ Tensor matmul_nt(const Tensor& a, const Tensor& b) {
   return y;
 }
 
-Tensor masked(const Tensor& x, Mask mask, int64_t window) {
-  if (mask == Mask::full) return x;
-  BARY_CHECK(x.shape().rank() == 3, "masked: the scores are {}, expected (B,T,S)", x.shape().str());
-  BARY_CHECK(mask != Mask::window || window > 0, "masked: a window of {}; it must be at least 1", window);
-  int64_t T = x.dim(1);
-  auto seen = [=](int64_t r, int64_t c) { return c <= r % T && (mask != Mask::window || c > r % T - window); };
+namespace {
+
+template <class Seen>
+Tensor keep_where(const Tensor& x, const Seen& seen) {
   Tensor y(x.shape());
   // -inf and not -1e9: exact zeros after the softmax, in any precision
   write_each(y, [=, v = values(x)](int64_t r, int64_t c) {
@@ -203,6 +201,22 @@ Tensor masked(const Tensor& x, Mask mask, int64_t window) {
   record(
       y, [=] { give_each(x, [=, g = gradients(y)](int64_t r, int64_t c) { return seen(r, c) ? g(r, c) : 0.0f; }); }, x);
   return y;
+}
+
+}  // namespace
+
+Tensor masked(const Tensor& x, Mask mask, int64_t window) {
+  if (mask == Mask::full) return x;
+  BARY_CHECK(x.shape().rank() == 3, "masked: the scores are {}, expected (B,T,S)", x.shape().str());
+  BARY_CHECK(mask != Mask::window || window > 0, "masked: a window of {}; it must be at least 1", window);
+  return keep_where(x, [=, T = x.dim(1)](int64_t r, int64_t c) {
+    return c <= r % T && (mask != Mask::window || c > r % T - window);
+  });
+}
+
+Tensor masked_from(const Tensor& x, std::vector<int64_t> end) {
+  BARY_CHECK(static_cast<int64_t>(end.size()) == x.rows(), "masked_from: {} ends for {} rows", end.size(), x.rows());
+  return keep_where(x, [end = std::move(end)](int64_t r, int64_t c) { return c < end[static_cast<size_t>(r)]; });
 }
 
 Tensor softmax(const Tensor& x) {

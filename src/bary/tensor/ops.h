@@ -25,6 +25,7 @@ Tensor matmul_nt(const Tensor& a, const Tensor& b);  // (B,T,D) (B,S,D) -> (B,T,
 // Which keys a query may see: causal j <= t, window j > t - window (0: no limit), full everything.
 enum class Mask { causal, full, window };
 Tensor masked(const Tensor& scores, Mask mask, int64_t window = 0);  // (B,T,S), -inf where the mask forbids
+Tensor masked_from(const Tensor& scores, std::vector<int64_t> end);  // -inf at and past end[r] of row r
 Tensor softmax(const Tensor& x);                                     // over the last dimension
 
 Tensor columns(const Tensor& x, int64_t first, int64_t count);  // x[..., first : first + count]

@@ -13,16 +13,20 @@
 
 namespace bary {
 
+// A parameter's gradient from every `size` of the `sequences` that a tape records together is a sum of its own, and
+// these are added in their order: the bits of one tape for each group and their buffers added. Size 0: one sum.
+struct TapeGroups {
+  int64_t size = 0, sequences = 0;
+};
+
 class Tape {
  public:
   // gradients: the flat buffer (Parameters::size() floats) to which parameters' gradients are added; null if only
   // inputs' gradients are wanted. Owned by the caller, cleared by the caller: several tapes in turn add to one buffer.
   // undefined: so many floats of it hold nothing yet. What comes first for a parameter is then written there, not
   // added, and backward clears what got nothing: one pass over a large buffer less.
-  // group_rows: a parameter's gradient from each so many rows of an op (from row 0 on) is a sum of its own, and these
-  // are added in their order: the bits of one tape for each group and their buffers added. 0: all rows are one sum.
-  explicit Tape(float* gradients = nullptr, int64_t undefined = 0, int64_t group_rows = 0)
-      : gradients_(gradients), undefined_(undefined), group_rows_(group_rows), outer_(active_) {
+  explicit Tape(float* gradients = nullptr, int64_t undefined = 0, TapeGroups groups = {})
+      : gradients_(gradients), undefined_(undefined), groups_(groups), outer_(active_) {
     active_ = this;
   }
   ~Tape() { active_ = outer_; }
@@ -31,8 +35,9 @@ class Tape {
 
   static Tape* active() { return active_; }
   float* gradients() const { return gradients_; }
-  bool grouped() const { return group_rows_ > 0; }
-  int64_t group_of(int64_t rows) const { return grouped() ? group_rows_ : rows; }  // rows of one sum
+  bool grouped() const { return groups_.size > 0; }
+  // Rows of one sum, of an op that has `rows` of them: the same number for every sequence, whatever its side
+  int64_t group_of(int64_t rows) const { return grouped() ? rows / groups_.sequences * groups_.size : rows; }
   // A contribution to these floats of `gradients` follows: must it add to what is there?
   bool adds_to(int64_t offset, int64_t size);
   size_t size() const { return pullbacks_.size(); }
@@ -47,7 +52,8 @@ class Tape {
   void clear_between(int64_t begin, int64_t end);
 
   float* gradients_;
-  int64_t undefined_, group_rows_;
+  int64_t undefined_;
+  TapeGroups groups_;
   std::map<int64_t, int64_t> defined_;  // begin and end of what has been written of the undefined
   Tape* outer_;
   std::vector<std::function<void()>> pullbacks_;

@@ -101,35 +101,39 @@ void Weight::backward_input(const float* dy, int64_t ldy, int64_t rows, Gradient
 }
 
 void Weight::backward_weight(const float* dy, int64_t ldy, const Tensor& x, const Tensor& bias) const {
-  backward_weight_rows(dy, ldy, x.rows(), x.data(), x.stride(), bias);
+  backward_weight_rows({dy, x.data(), ldy, x.stride(), x.rows(), Tape::active()->group_of(x.rows())}, bias);
 }
 
-void Weight::backward_weight_rows(const float* dy, int64_t ldy, int64_t rows, const float* x, int64_t ldx,
-                                  const Tensor& bias) const {
+void Weight::backward_weight_rows(const Rows& r, const Tensor& bias) const {
   FlushDenormals flush;
-  const Tape& tape = *Tape::active();
-  const int64_t n = w_.dim(0), k = w_.dim(1), group = tape.group_of(rows);
+  const bool grouped = Tape::active()->grouped();
+  const int64_t n = w_.dim(0), k = w_.dim(1);
   if (auto g = w_.grad()) {
     kernel::RowStart start;
     start.from_zero = !g.accumulate;
-    start.group = tape.grouped() ? group : 0;
+    start.group = grouped ? r.group : 0;
     auto part = [&](int64_t b, int64_t e) {
-      kernel::gemm_transposed(e - b, k, rows, dy + b, ldy, x, ldx, g.data + b * g.stride, g.stride, start);
+      kernel::gemm_transposed(e - b, k, r.count, r.dy + b, r.ldy, r.x, r.ldx, g.data + b * g.stride, g.stride, start);
     };
-    if (inside_parallel() || n * k * rows < kSmallProduct) {
+    if (inside_parallel() || n * k * r.count < kSmallProduct) {
       part(0, n);
     } else {
       parallel_for(n, kRowGrain, part);
     }
   }
-  if (auto g = bias.grad().cleared(1)) {
-    if (!tape.grouped()) return kernel::sum_rows(rows, n, dy, ldy, g.data);
-    Tensor sum(Shape{n});
-    for (int64_t r = 0; r < rows; r += group) {
-      std::fill_n(sum.data(), n, 0.0f);
-      kernel::sum_rows(std::min(group, rows - r), n, dy + r * ldy, ldy, sum.data());
-      kernel::add_rows(1, n, sum.data(), 0, g.data, 0);
-    }
+  add_row_sums(r.dy, r.ldy, r.count, r.group, bias);
+}
+
+void add_row_sums(const float* dy, int64_t ldy, int64_t rows, int64_t group, const Tensor& bias) {
+  auto g = bias.grad().cleared(1);
+  if (!g) return;
+  const int64_t n = bias.channels();
+  if (!Tape::active()->grouped()) return kernel::sum_rows(rows, n, dy, ldy, g.data);
+  Tensor sum(Shape{n});
+  for (int64_t i = 0; i < rows; i += group) {
+    std::fill_n(sum.data(), n, 0.0f);
+    kernel::sum_rows(std::min(group, rows - i), n, dy + i * ldy, ldy, sum.data());
+    kernel::add_rows(1, n, sum.data(), 0, g.data, 0);
   }
 }
 

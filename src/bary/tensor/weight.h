@@ -21,10 +21,14 @@ class Weight {
   void forward_rows(const float* x, int64_t ldx, int64_t rows, const Tensor& y, const kernel::Epilogue& e) const;
   // dx (+)= (dy W) [times]; `times` is an activation's derivative
   void backward_input(const float* dy, int64_t ldy, int64_t rows, GradientSlot dx, const Tensor* times = nullptr) const;
-  // dW += dy^T x, dbias += sum of rows of dy, each one chain over the rows
+  // dW += dy^T x, dbias += sum of rows of dy, each one chain over the rows (of a group of the tape); `group`: rows of
+  // one, where these are only some of an op's
   void backward_weight(const float* dy, int64_t ldy, const Tensor& x, const Tensor& bias) const;
-  void backward_weight_rows(const float* dy, int64_t ldy, int64_t rows, const float* x, int64_t ldx,
-                            const Tensor& bias) const;
+  struct Rows {
+    const float *dy, *x;
+    int64_t ldy, ldx, count, group;
+  };
+  void backward_weight_rows(const Rows& r, const Tensor& bias) const;
 
  private:
   struct Packed {
@@ -34,5 +38,8 @@ class Weight {
   Packed packed(bool transposed) const;
   Tensor w_;
 };
+
+// The gradient of a vector added to every row: bias += sum of rows of dy, one chain a group of the tape
+void add_row_sums(const float* dy, int64_t ldy, int64_t rows, int64_t group, const Tensor& bias);
 
 }  // namespace bary

@@ -27,14 +27,17 @@ void check_spans(std::span<int32_t> inputs, std::span<int32_t> targets, int64_t 
 
 }  // namespace
 
-TokenSplit split_tokens(TokenSpan tokens, double val_fraction) {
+int64_t count_to_learn_from(int64_t n, double val_fraction) {
   BARY_CHECK(val_fraction >= 0 && val_fraction < 1,
              "split: val_fraction is {}, it must be at least 0 and below 1; 0.1 holds out a tenth", val_fraction);
   // In whole billionths: in floating point (1 - 0.9) * 10 falls short of 1 and would lose a token.
   constexpr int64_t kBillion = 1'000'000'000;
   const int64_t keep = kBillion - std::llround(val_fraction * double(kBillion));
-  const int64_t n = tokens.size();
-  const int64_t train = n / kBillion * keep + n % kBillion * keep / kBillion;
+  return n / kBillion * keep + n % kBillion * keep / kBillion;
+}
+
+TokenSplit split_tokens(TokenSpan tokens, double val_fraction) {
+  const int64_t n = tokens.size(), train = count_to_learn_from(n, val_fraction);
   return {tokens.slice(0, train), tokens.slice(train, n - train)};
 }
 

@@ -19,8 +19,10 @@ struct TokenSplit {
   TokenSpan train, val;
 };
 
-// In order: the first floor((1 - val_fraction) n) tokens to learn from, the rest held out. val_fraction in [0, 1),
-// taken to nine decimals so that 0.1 means a tenth: 459,760 tokens give 413,784 and 45,976.
+// How many of n things in a row are to learn from, the rest being held out: floor((1 - val_fraction) n). val_fraction
+// in [0, 1), taken to nine decimals so that 0.1 means a tenth: 459,760 tokens give 413,784 and 45,976.
+int64_t count_to_learn_from(int64_t n, double val_fraction);
+// In order: the first count_to_learn_from tokens, then the rest.
 TokenSplit split_tokens(TokenSpan tokens, double val_fraction = 0.1);
 
 // The whole text, then the part to learn from, then the held-out part (where there is one) must each hold a window:

@@ -15,6 +15,8 @@
 
 namespace bary {
 
+constexpr const char* kMaskToken = "[MASK]";  // stands where a masked language model is asked for a token
+
 struct SpecialToken {
   std::string text;
   int32_t id = 0;

@@ -98,13 +98,16 @@ double side_of(const std::vector<int32_t>& tokens, uint64_t seed) {
 
 }  // namespace
 
+bool is_held_out(const SyntheticOptions& options, const std::vector<int32_t>& tokens) {
+  return side_of(tokens, options.seed) < options.held_out;
+}
+
 std::vector<int32_t> draw_on_side(const SyntheticOptions& options, SyntheticSplit split, RandomStream stream,
                                   const std::function<std::vector<int32_t>(RandomStream&)>& draw) {
   constexpr int kMostTries = 100'000;
   for (int i = 0; i < kMostTries; ++i) {
     std::vector<int32_t> tokens = draw(stream);
-    const bool held_out = side_of(tokens, options.seed) < options.held_out;
-    if (held_out == (split == SyntheticSplit::held_out)) return tokens;
+    if (is_held_out(options, tokens) == (split == SyntheticSplit::held_out)) return tokens;
   }
   fail(
       "synthetic: no {} sequence in {} draws with held_out {}; choose more symbols, a larger length or a held_out "

@@ -25,8 +25,9 @@ int or_default(int chosen, int normal);
 void check_range(const char* language, const char* what, int64_t value, int64_t lowest, int64_t highest);
 void check_held_out(const char* language, double share);
 
-// For languages too large to list: the contents of a sequence decide its side, so the two sides never meet however many
-// sequences are drawn; draw() is asked again until it gives one of the right side.
+// The contents of a sequence decide its side, so the two sides never meet however many sequences are drawn.
+bool is_held_out(const SyntheticOptions& options, const std::vector<int32_t>& tokens);
+// For languages too large to list: draw() is asked again until it gives one of the right side.
 std::vector<int32_t> draw_on_side(const SyntheticOptions& options, SyntheticSplit split, RandomStream stream,
                                   const std::function<std::vector<int32_t>(RandomStream&)>& draw);
 

@@ -13,7 +13,7 @@ using namespace test;
 struct Fixture {
   explicit Fixture(AdamWOptions o = {}) : model(small_model(), 3), adamw(model.parameters(), o), start(values(model)) {}
   std::vector<float> gradient(float fill) const { return std::vector<float>(start.size(), fill); }
-  Decoder model;
+  LanguageModel model;
   AdamW adamw;
   std::vector<float> start;
 };
@@ -139,7 +139,7 @@ TEST(AdamW, ThePackedWeightsFollow) {
   f.adamw.step(f.gradient(1).data(), 1, 0.1);
   const std::vector<float> after = f.model.logits(ids, 1).to_vector();
   EXPECT_NE(before, after);
-  Decoder other(small_model(), 3);
+  LanguageModel other(small_model(), 3);
   const std::vector<float> now = values(f.model);
   std::copy(now.begin(), now.end(), other.parameters().values());
   EXPECT_EQ(other.logits(ids, 1).to_vector(), after);

@@ -38,16 +38,17 @@ void check_no_more(const SafetensorsFile& file, const Parameters& layout, const 
 
 }  // namespace
 
-std::string weights_hash(const Decoder& model) {
+std::string weights_hash(const Model& model) {
   return weights_sha256(views(model.parameters(), model.parameters().values(), ""));
 }
 
-std::string save_model(const std::filesystem::path& folder, const Decoder& model,
-                       const std::optional<Tokenizer>& tokenizer, AdamW* optimizer, const nlohmann::json& state) {
+std::string save_model(const std::filesystem::path& folder, const Model& model, const Tokenizers& tokenizers,
+                       AdamW* optimizer, const nlohmann::json& state) {
   Checkpoint c;
   c.config = to_json(model.config());
   c.state = state;
-  if (tokenizer) c.tokenizer = tokenizer->to_json();
+  if (tokenizers.text) c.tokenizer = tokenizers.text->to_json();
+  if (tokenizers.source) c.source_tokenizer = tokenizers.source->to_json();
   c.weights = views(model.parameters(), model.parameters().values(), "");
   if (optimizer) {
     c.optimizer = views(model.parameters(), optimizer->moment1(), "exp_avg.");
@@ -68,11 +69,11 @@ std::filesystem::path find_checkpoint(const std::filesystem::path& folder, bool 
        folder.string(), folder.string());
 }
 
-LoadedModel load_model(const std::filesystem::path& folder, const Reading& reading) {
-  LoadedModel out;
-  LoadedCheckpoint c = load_checkpoint(find_checkpoint(folder, true), {.optimizer = false});
+namespace {
+
+// Before anything of the model is allocated: a config.json that promises more than the file holds is refused here.
+ModelConfig checked_config(const LoadedCheckpoint& c) {
   ModelConfig config = model_config_from_json(c.config, (c.folder / "config.json").string());
-  // Before anything of the model is allocated: a config.json that promises more than the file holds is refused here.
   int64_t held = 0;
   for (const auto& [name, info] : c.weights.tensors()) held += info.count;
   const int64_t promised = count_parameters(config).total;
@@ -80,17 +81,59 @@ LoadedModel load_model(const std::filesystem::path& folder, const Reading& readi
       promised <= held,
       "{}: config.json describes a model of {} numbers and model.safetensors holds {}; do the two belong together?",
       c.folder.string(), promised, held);
-  out.model = std::make_unique<Decoder>(read_as(config, reading), 0);
-  check_no_more(c.weights, out.model->parameters(), c.folder);
-  read_all(c.weights, out.model->parameters(), out.model->parameters().values(), "");
-  out.model->parameters().changed();
+  return config;
+}
+
+void read_weights(const LoadedCheckpoint& c, const Model& model) {
+  check_no_more(c.weights, model.parameters(), c.folder);
+  read_all(c.weights, model.parameters(), model.parameters().values(), "");
+  model.parameters().changed();
+}
+
+}  // namespace
+
+LoadedModel load_model(const std::filesystem::path& folder, const Reading& reading) {
+  LoadedModel out;
+  LoadedCheckpoint c = load_checkpoint(find_checkpoint(folder, true), {.optimizer = false});
+  const ModelConfig config = checked_config(c);
+  BARY_CHECK(!config.has_source(),
+             "{}: this is a model of pairs (arch={}), and a model of one text is asked for; let it answer sources with "
+             "`bary translate {}`",
+             folder.string(), arch_name(config), folder.string());
+  out.model = std::make_unique<LanguageModel>(read_as(config, reading), 0);
+  read_weights(c, *out.model);
   if (!c.tokenizer.empty()) out.tokenizer = Tokenizer::from_json(c.tokenizer, (c.folder / "tokenizer.json").string());
   out.state = c.state;
   out.folder = c.folder;
   return out;
 }
 
-nlohmann::json resume_into(const std::filesystem::path& folder, Decoder& model, AdamW& optimizer) {
+LoadedSeq2Seq load_seq2seq(const std::filesystem::path& folder) {
+  LoadedSeq2Seq out;
+  LoadedCheckpoint c = load_checkpoint(find_checkpoint(folder, true), {.optimizer = false});
+  const ModelConfig config = checked_config(c);
+  BARY_CHECK(config.has_source(),
+             "{}: this is a model of one text (arch={}), and a model of pairs is asked for; train one with `bary train "
+             "--arch encoder-decoder --task copy`",
+             folder.string(), arch_name(config));
+  BARY_CHECK(!c.tokenizer.empty(), "{}: the checkpoint has no tokenizer.json, so nothing can be read or written",
+             c.folder.string());
+  out.model = make_seq2seq(config, 0);
+  read_weights(c, *out.model);
+  out.target = Tokenizer::from_json(c.tokenizer, (c.folder / "tokenizer.json").string());
+  out.source = c.source_tokenizer.empty()
+                   ? out.target
+                   : Tokenizer::from_json(c.source_tokenizer, (c.folder / "source_tokenizer.json").string());
+  out.state = c.state;
+  out.folder = c.folder;
+  return out;
+}
+
+ModelConfig checkpoint_config(const std::filesystem::path& folder) {
+  return checked_config(load_checkpoint(find_checkpoint(folder, true), {.optimizer = false}));
+}
+
+nlohmann::json resume_into(const std::filesystem::path& folder, Model& model, AdamW& optimizer) {
   LoadedCheckpoint c = load_checkpoint(find_checkpoint(folder, false));
   BARY_CHECK(c.optimizer.has_value(),
              "{}: the checkpoint has no optimiser state, so the run cannot go on bit for bit; start "

@@ -27,7 +27,7 @@ struct Trained {
     m.insert(m.end(), adamw.moment2(), adamw.moment2() + model.parameters().size());
     return m;
   }
-  Decoder model;
+  LanguageModel model;
   AdamW adamw;
 };
 
@@ -35,8 +35,8 @@ TEST(Checkpoint, IsReadPastItsWindow) {
   Folder folder;
   ModelConfig c = small_model();
   c.pos = Position::rotary;
-  const Decoder trained(c, 3);
-  save_model(folder / "last", trained, Tokenizer::bytes(), nullptr, {});
+  const LanguageModel trained(c, 3);
+  save_model(folder / "last", trained, {Tokenizer::bytes(), {}}, nullptr, {});
   const std::vector<int32_t> longer = random_ids(3 * c.block_size, 29);
   EXPECT_THROW(load_model(folder / "last").model->logits(longer, 1), Error);
   const LoadedModel plain = load_model(folder / "last", {3 * c.block_size});
@@ -49,7 +49,7 @@ TEST(Checkpoint, ComesBackBitForBit) {
   Folder folder;
   Trained t;
   const std::string hash =
-      save_model(folder / "last", t.model, Tokenizer::bytes(), &t.adamw, {{"step", 7}, {"note", "x"}});
+      save_model(folder / "last", t.model, {Tokenizer::bytes(), {}}, &t.adamw, {{"step", 7}, {"note", "x"}});
   EXPECT_EQ(hash, weights_hash(t.model));
   LoadedModel loaded = load_model(folder / "last");
   EXPECT_EQ(values(*loaded.model), values(t.model));
@@ -63,7 +63,7 @@ TEST(Checkpoint, ComesBackBitForBit) {
   const std::vector<int32_t> ids = random_ids(8, 29);
   EXPECT_EQ(loaded.model->logits(ids, 1).to_vector(), t.model.logits(ids, 1).to_vector());
 
-  Decoder again(small_model(), 99);
+  LanguageModel again(small_model(), 99);
   AdamW adamw(again.parameters(), {});
   const std::vector<float> warm = again.logits(ids, 1).to_vector();  // packed with the old weights
   EXPECT_EQ(resume_into(folder.path(), again, adamw)["step"], 7);
@@ -80,7 +80,7 @@ TEST(Checkpoint, ComesBackBitForBit) {
 TEST(Checkpoint, HasWhatOtherToolsLookFor) {
   Folder folder;
   Trained t;
-  save_model(folder / "last", t.model, Tokenizer::bytes(), &t.adamw, {{"step", 7}});
+  save_model(folder / "last", t.model, {Tokenizer::bytes(), {}}, &t.adamw, {{"step", 7}});
   SafetensorsFile file(folder / "last" / "model.safetensors");
   EXPECT_EQ(file.info("transformer.wte.weight").shape, (FileShape{29, 16}));
   EXPECT_EQ(file.info("transformer.h.0.attn.k_proj.weight").shape, (FileShape{16, 16})) << "not the joined matrix";
@@ -95,9 +95,9 @@ TEST(Checkpoint, HasWhatOtherToolsLookFor) {
 TEST(Checkpoint, WithoutOptimizerItRunsButDoesNotResume) {
   Folder folder;
   Trained t;
-  save_model(folder / "best", t.model, std::nullopt, nullptr, {{"step", 7}});
+  save_model(folder / "best", t.model, {}, nullptr, {{"step", 7}});
   EXPECT_FALSE(load_model(folder.path()).tokenizer.has_value());
-  Decoder again(small_model(), 99);
+  LanguageModel again(small_model(), 99);
   AdamW adamw(again.parameters(), {});
   const std::vector<float> before = values(again);
   const std::string said = message([&] { resume_into(folder.path(), again, adamw); });
@@ -108,11 +108,11 @@ TEST(Checkpoint, WithoutOptimizerItRunsButDoesNotResume) {
 TEST(Checkpoint, OfAnotherShapeIsRefused) {
   Folder folder;
   Trained t;
-  save_model(folder / "last", t.model, std::nullopt, &t.adamw, {{"step", 7}});
+  save_model(folder / "last", t.model, {}, &t.adamw, {{"step", 7}});
   auto refused = [&](const std::function<void(ModelConfig&)>& change) {
     ModelConfig c = small_model();
     change(c);
-    Decoder model(c, 1);
+    LanguageModel model(c, 1);
     AdamW adamw(model.parameters(), {});
     return message([&] { resume_into(folder.path(), model, adamw); });
   };
@@ -147,9 +147,9 @@ TEST(Checkpoint, IsFoundInItsFolderOrTheRuns) {
   Folder folder;
   Trained t;
   EXPECT_TRUE(has(message([&] { find_checkpoint(folder.path(), true); }), "no checkpoint here"));
-  save_model(folder / "last", t.model, std::nullopt, &t.adamw, {{"step", 7}});
+  save_model(folder / "last", t.model, {}, &t.adamw, {{"step", 7}});
   EXPECT_EQ(find_checkpoint(folder.path(), true), folder / "last");
-  save_model(folder / "best", t.model, std::nullopt, nullptr, {{"step", 3}});
+  save_model(folder / "best", t.model, {}, nullptr, {{"step", 3}});
   EXPECT_EQ(find_checkpoint(folder.path(), true), folder / "best");
   EXPECT_EQ(find_checkpoint(folder.path(), false), folder / "last");
   EXPECT_EQ(find_checkpoint(folder / "last", true), folder / "last");
@@ -160,7 +160,7 @@ TEST(Checkpoint, TheHashIsOfTheWeightsAlone) {
   const std::string hash = weights_hash(t.model);
   EXPECT_EQ(hash.size(), 64u);
   Folder folder;
-  EXPECT_EQ(save_model(folder / "a", t.model, Tokenizer::bytes(), nullptr, {{"step", 1}}), hash);
+  EXPECT_EQ(save_model(folder / "a", t.model, {Tokenizer::bytes(), {}}, nullptr, {{"step", 1}}), hash);
   EXPECT_EQ(sha256_hex(read_file(folder / "a" / "model.safetensors")), hash)
       << "what `sha256sum model.safetensors` says";
   t.model.parameters().values()[5] += 1e-3f;

@@ -14,6 +14,23 @@ void TrainConfig::describe(Options& o) {
   o.add("ties", &ties, "which of two equally frequent pairs is merged first", {.choices = {"first", "hf", "bytes"}});
   o.add("val_fraction", &val_fraction, "share of the tokens, at the end, held out",
         {.min = 0, .max = 1, .below_max = true});
+  o.group("Pairs of texts");
+  o.add("task", &task,
+        "learn pairs: copy, reverse, sort, numbers-words, words-numbers, roman-arabic, arabic-roman, restoration, or "
+        "pairs of your own");
+  o.add("data", &data, "task=pairs: a file with SOURCE, a tab and TARGET a line", {.value_name = "FILE"});
+  o.add("data_target", &data_target, "or the targets in a file of their own, line for line", {.value_name = "FILE"});
+  o.add("source_tokenizer", &source_tokenizer, "one of the source's own (as --tokenizer); empty: one for both");
+  o.add("symbols", &symbols, "letters of copy, reverse and sort", {.min = 2, .max = 26});
+  o.add("min_length", &min_length, "shortest source of them", {.min = 1, .max = 100000});
+  o.add("max_length", &max_length, "longest", {.min = 1, .max = 100000});
+  o.add("batch_tokens", &batch_tokens, "a budget of tokens for pairs of like length, instead of batch_size (0: none)",
+        {.min = 0, .max = 1 << 24});
+  o.add("prefix", &prefix, "arch=decoder: all of the source is seen by every token of it");
+  o.add("label_smoothing", &label_smoothing, "share of a target's probability spread over the vocabulary",
+        {.min = 0, .max = 1, .below_max = true});
+  o.group("Recurrent layers");
+  o.add("truncate", &truncate, "steps a gradient goes back (0: the whole window)", {.min = 0, .max = 1 << 30});
   o.group("Run");
   o.add("out_dir", &out_dir, "folder of the run");
   o.add("init_from", &init_from, "scratch, resume, or the folder of a checkpoint to go on from");

@@ -21,6 +21,13 @@ struct TrainConfig {
   std::string tokenizer = "bpe";            // bpe, byte, char, or the path of a tokenizer.json
   std::string ties = "first";
   double val_fraction = 0.1;
+  // pairs of texts instead of one (text/pairs.h)
+  std::string task, data, data_target, source_tokenizer;
+  int64_t symbols = 8, min_length = 3, max_length = 20;
+  int64_t batch_tokens = 0;  // a budget of tokens instead of batch_size; 0: none
+  bool prefix = false;       // one stack for both texts: the source is seen by all of it
+  double label_smoothing = 0;
+  int64_t truncate = 0;  // recurrent layers: steps a gradient goes back
   // run
   std::string out_dir = "out", init_from = "scratch";  // scratch, resume, or the folder of a checkpoint
   int64_t batch_size = 64, gradient_accumulation_steps = 1, max_iters = 3000;

@@ -10,8 +10,11 @@ constexpr const char* kSeparator = "<|endoftext|>";  // between documents, so th
 
 std::vector<std::string_view> views(const Corpus& corpus) { return {corpus.documents.begin(), corpus.documents.end()}; }
 
-std::vector<std::string> separator_for(const Corpus& corpus) {
-  return corpus.documents.size() > 1 ? std::vector<std::string>{kSeparator} : std::vector<std::string>{};
+std::vector<std::string> specials_for(const DataOptions& o, const Corpus& corpus) {
+  std::vector<std::string> specials;
+  if (corpus.documents.size() > 1) specials.push_back(kSeparator);
+  if (o.mask) specials.push_back(kMaskToken);
+  return specials;
 }
 
 std::vector<int32_t> encode_documents(const Tokenizer& tokenizer, const Corpus& corpus) {
@@ -32,27 +35,27 @@ bool is_token_folder(const std::string& path) {
 
 }  // namespace
 
-Tokenizer make_tokenizer(const std::string& name, const std::string& ties, int64_t vocab_size, const Corpus& corpus,
-                         const std::function<void(const std::string&)>& notice) {
-  if (name == "byte") return Tokenizer::bytes(separator_for(corpus));
-  if (name == "char") {
+Tokenizer make_tokenizer(const DataOptions& options, const Corpus& corpus) {
+  const std::vector<std::string> specials = specials_for(options, corpus);
+  if (options.tokenizer == "byte") return Tokenizer::bytes(specials);
+  if (options.tokenizer == "char") {
     std::string all;
     for (const std::string& d : corpus.documents) all += d;
-    return Tokenizer::characters(all, separator_for(corpus));
+    return Tokenizer::characters(all, specials);
   }
-  if (name != "bpe") return Tokenizer::load(name);
+  if (options.tokenizer != "bpe") return Tokenizer::load(options.tokenizer);
   BpeOptions o;
-  BARY_CHECK(vocab_size >= 256 && vocab_size <= 1 << 24,
+  BARY_CHECK(options.vocab_size >= 256 && options.vocab_size <= 1 << 24,
              "vocab_size {}: byte-level BPE has 256 bytes to begin with; give 256 to "
              "{}",
-             vocab_size, 1 << 24);
-  o.vocab_size = static_cast<int>(vocab_size);
-  auto rule = tie_rule_named(ties);
-  BARY_CHECK(rule.has_value(), "ties: got '{}', expected first, hf or bytes", ties);
+             options.vocab_size, 1 << 24);
+  o.vocab_size = static_cast<int>(options.vocab_size);
+  auto rule = tie_rule_named(options.ties);
+  BARY_CHECK(rule.has_value(), "ties: got '{}', expected first, hf or bytes", options.ties);
   o.ties = *rule;
-  o.specials = separator_for(corpus);
+  o.specials = specials;
   BpeTraining training = train_bpe(views(corpus), o);
-  if (notice && !training.note.empty()) notice(training.note);
+  if (options.notice && !training.note.empty()) options.notice(training.note);
   return Tokenizer::bpe(training, o, corpus.sha256);
 }
 
@@ -76,12 +79,19 @@ TrainData TrainData::load(const DataOptions& o, const std::optional<Tokenizer>& 
     options.corpus_path = o.corpus;
     options.notice = o.notice;
     Corpus corpus = load_corpus(o.dataset, options);
-    if (!data.tokenizer) data.tokenizer = make_tokenizer(o.tokenizer, o.ties, o.vocab_size, corpus, o.notice);
+    if (!data.tokenizer) data.tokenizer = make_tokenizer(o, corpus);
     data.ids_ = encode_documents(*data.tokenizer, corpus);
     TokenSplit split = split_tokens(data.ids_, o.val_fraction);
     data.train = split.train, data.val = split.val;
     data.vocab_size = data.tokenizer->vocab_size();
     data.name = corpus.name, data.source = corpus.source, data.sha256 = corpus.sha256, data.bytes = corpus.bytes;
+  }
+  if (o.mask) {
+    if (data.tokenizer) data.mask_token = data.tokenizer->special_id(kMaskToken);
+    BARY_CHECK(data.mask_token,
+               "the tokenizer has no token {} to hide others with; train without --tokenizer and "
+               "--init_from, or add it to the tokenizer's special tokens",
+               kMaskToken);
   }
   if (data.tokenizer) {
     for (int32_t id = 0; id < data.vocab_size; ++id)

@@ -19,6 +19,7 @@ struct DataOptions {
   std::string dataset, corpus, tokenizer = "bpe", ties = "first";
   int64_t vocab_size = 1024;  // asked for; the tokenizer's own decides
   double val_fraction = 0.1;
+  bool mask = false;  // a masked language model's: the tokenizer must have a token to hide others with
   std::function<void(const std::string&)> notice;
 };
 
@@ -29,6 +30,7 @@ class TrainData {
 
   TokenSpan train, val;
   std::optional<Tokenizer> tokenizer;  // token files may come without
+  std::optional<int32_t> mask_token;   // kMaskToken, with DataOptions::mask
   int64_t vocab_size = 0;
   std::string name, source, sha256;
   int64_t bytes = 0;                    // of the text; 0 with token files
@@ -39,8 +41,7 @@ class TrainData {
   std::shared_ptr<TokenFolder> files_;
 };
 
-// By name (bpe, byte, char) learned on the corpus, or read from a tokenizer.json.
-Tokenizer make_tokenizer(const std::string& name, const std::string& ties, int64_t vocab_size, const Corpus& corpus,
-                         const std::function<void(const std::string&)>& notice);
+// options.tokenizer by name (bpe, byte, char) learned on the corpus, or read from a tokenizer.json.
+Tokenizer make_tokenizer(const DataOptions& options, const Corpus& corpus);
 
 }  // namespace bary

@@ -14,12 +14,17 @@ double Evaluation::bits_per_byte() const {
   return bytes ? loss_sum / std::numbers::ln2 / static_cast<double>(bytes) : 0;
 }
 
+double Evaluation::accuracy() const { return tokens ? static_cast<double>(right) / static_cast<double>(tokens) : 0; }
+double Evaluation::exact_match() const {
+  return sequences ? static_cast<double>(exact) / static_cast<double>(sequences) : 0;
+}
+
 namespace {
 
 // Window i has length(i) positions and is written by window(i, inputs, targets).
 template <class Length, class Window>
-Evaluation evaluate_windows(const Decoder& model, int64_t count, std::span<const int32_t> bytes_of_token, Length length,
-                            Window window, const EvaluationProgress& progress) {
+Evaluation evaluate_windows(const LanguageModel& model, int64_t count, std::span<const int32_t> bytes_of_token,
+                            Length length, Window window, const EvaluationProgress& progress) {
   struct Part {
     double loss = 0;
     int64_t tokens = 0, bytes = 0;
@@ -45,7 +50,7 @@ Evaluation evaluate_windows(const Decoder& model, int64_t count, std::span<const
 
 }  // namespace
 
-Evaluation evaluate_all(const Decoder& model, TokenSpan tokens, std::span<const int32_t> bytes_of_token,
+Evaluation evaluate_all(const LanguageModel& model, TokenSpan tokens, std::span<const int32_t> bytes_of_token,
                         bool full_windows_only, const EvaluationProgress& progress) {
   SequentialWindows windows(tokens, model.config().block_size, {.full_only = full_windows_only});
   return evaluate_windows(
@@ -53,8 +58,8 @@ Evaluation evaluate_all(const Decoder& model, TokenSpan tokens, std::span<const 
       [&](int64_t i, std::span<int32_t> in, std::span<int32_t> out) { windows.window(i, in, out); }, progress);
 }
 
-Evaluation evaluate_some(const Decoder& model, TokenSpan tokens, std::span<const int32_t> bytes_of_token, int64_t count,
-                         uint64_t seed) {
+Evaluation evaluate_some(const LanguageModel& model, TokenSpan tokens, std::span<const int32_t> bytes_of_token,
+                         int64_t count, uint64_t seed) {
   Windows windows(tokens, model.config().block_size, "the text to evaluate");
   return evaluate_windows(
       model, count, bytes_of_token, [&](int64_t) { return windows.block_size(); },

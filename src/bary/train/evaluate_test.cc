@@ -11,7 +11,7 @@ namespace {
 using namespace test;
 
 TEST(Evaluate, IsTheSumOverWindows) {
-  Decoder model(small_model(), 3);
+  LanguageModel model(small_model(), 3);
   const std::vector<int32_t> ids = random_ids(8 * 5 + 4, 29);  // five windows, and three targets more
   double full = 0, rest = 0;
   for (size_t w = 0; w < 6; ++w) {
@@ -31,7 +31,7 @@ TEST(Evaluate, IsTheSumOverWindows) {
 }
 
 TEST(Evaluate, DoesNotDependOnHowItIsCut) {  // T34
-  Decoder model(small_model(), 3);
+  LanguageModel model(small_model(), 3);
   const std::vector<int32_t> ids = random_ids(8 * 100 + 1, 29);
   const auto bits = [&](const EvaluationProgress& progress) {
     return std::bit_cast<uint64_t>(evaluate_all(model, ids, {}, true, progress).loss_sum);
@@ -59,7 +59,7 @@ TEST(Evaluate, DoesNotDependOnHowItIsCut) {  // T34
 }
 
 TEST(Evaluate, SomeWindowsAreNamedBySeed) {
-  Decoder model(small_model(), 3);
+  LanguageModel model(small_model(), 3);
   const std::vector<int32_t> ids = random_ids(500, 29);
   const Evaluation a = evaluate_some(model, ids, {}, 7, 42), again = evaluate_some(model, ids, {}, 7, 42);
   EXPECT_EQ(a.tokens, 56);
@@ -73,7 +73,7 @@ TEST(Evaluate, SomeWindowsAreNamedBySeed) {
 }
 
 TEST(Evaluate, BitsPerByteCountWhatTargetsStandFor) {
-  Decoder model(small_model(), 3);
+  LanguageModel model(small_model(), 3);
   const std::vector<int32_t> ids = random_ids(17, 29);
   std::vector<int32_t> bytes(29);
   int64_t want = 0;
@@ -86,15 +86,15 @@ TEST(Evaluate, BitsPerByteCountWhatTargetsStandFor) {
 
 TEST(Evaluate, DropoutIsOff) {
   ModelConfig c = small_model();
-  Decoder plain(c, 3);
+  LanguageModel plain(c, 3);
   c.dropout = 0.5;
-  Decoder dropping(c, 3);
+  LanguageModel dropping(c, 3);
   const std::vector<int32_t> ids = random_ids(100, 29);
   EXPECT_EQ(evaluate_all(plain, ids, {}, true).loss_sum, evaluate_all(dropping, ids, {}, true).loss_sum);
 }
 
 TEST(Evaluate, TooShortATextIsRefusedWithBothNumbers) {
-  Decoder model(small_model(), 3);
+  LanguageModel model(small_model(), 3);
   const std::vector<int32_t> ids = random_ids(8, 29);
   const std::string whole = message([&] { evaluate_all(model, ids, {}, true); });
   EXPECT_TRUE(has(whole, "8") && has(whole, "9")) << whole;

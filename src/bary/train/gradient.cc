@@ -21,12 +21,13 @@ constexpr int64_t kDepthFirst = int64_t{1} << 24;  // parameters up to which dep
 
 }  // namespace
 
-GradientPlan plan_gradient(const ModelConfig& c, Traversal traversal, int64_t sequences, int64_t batch) {
+GradientPlan plan_gradient(const ModelConfig& c, Traversal traversal, int64_t sequences, int64_t T, int64_t batch) {
   const int64_t parameters = count_parameters(c).total;
   GradientPlan p;
-  p.by_layer =
-      traversal == Traversal::layer_by_layer || (traversal == Traversal::automatic && parameters > kDepthFirst);
-  p.per_group = sequences_per_group(sequences, c.block_size);
+  // A recurrent step of one sequence is a matrix times a vector: together they are a product.
+  const bool wide = parameters > kDepthFirst || c.recurrent();
+  p.by_layer = traversal == Traversal::layer_by_layer || (traversal == Traversal::automatic && wide);
+  p.per_group = sequences_per_group(sequences, T);
   const int64_t groups = (sequences + p.per_group - 1) / p.per_group;
   if (p.by_layer) {
     const int64_t most = batch > 0 ? std::min(batch, sequences) : sequences;
@@ -40,17 +41,30 @@ GradientPlan plan_gradient(const ModelConfig& c, Traversal traversal, int64_t se
   return p;
 }
 
-GradientSum::GradientSum(const Decoder& model, Traversal traversal, int64_t batch)
+LossOf window_losses(const LanguageModel& model, int64_t T, SequenceSource source, float smoothing) {
+  return [&model, T, smoothing, source = std::move(source)](int64_t first, int64_t count, const Pass& pass) {
+    std::vector<int32_t> inputs(static_cast<size_t>(count * T)), targets(inputs.size());
+    parallel_for(count, 16, [&](int64_t b, int64_t e) {
+      for (int64_t s = b; s < e; ++s) {
+        const auto at = static_cast<size_t>(s * T), size = static_cast<size_t>(T);
+        source(first + s, std::span(inputs).subspan(at, size), std::span(targets).subspan(at, size));
+      }
+    });
+    return model.loss(inputs, targets, count, pass, {1, smoothing});
+  };
+}
+
+GradientSum::GradientSum(const Model& model, Traversal traversal, int64_t batch)
     : model_(model),
       traversal_(traversal),
       batch_(batch),
       size_(model.parameters().size()),
       sum_(model.parameters().size()) {}
 
-GradientSum::Result GradientSum::compute(int64_t sequences, int64_t T, const SequenceSource& source, const Pass& pass) {
-  BARY_CHECK(sequences > 0, "gradient: {} sequences in a step; it needs at least one", sequences);
-  Step step{sequences, T, source, pass, plan_gradient(model_.config(), traversal_, sequences, batch_), {}};
-  step.plan.per_group = sequences_per_group(sequences, T);
+GradientSum::Result GradientSum::compute(int64_t sequences, int64_t T, const LossOf& loss_of, const Pass& pass) {
+  BARY_CHECK(sequences > 0 && T > 0, "gradient: {} sequences of {} rows in a step; it needs at least one of one",
+             sequences, T);
+  Step step{sequences, T, loss_of, pass, plan_gradient(model_.config(), traversal_, sequences, T, batch_), {}};
   step.results.resize(static_cast<size_t>(sequences));
   step.plan.by_layer ? layer_by_layer(step) : depth_first(step);
   Result total;
@@ -58,17 +72,24 @@ GradientSum::Result GradientSum::compute(int64_t sequences, int64_t T, const Seq
   return total;
 }
 
-void GradientSum::one_group(Step& step, int64_t group, float* into) const {
-  const int64_t T = step.T, first = group * step.plan.per_group;
-  std::vector<int32_t> inputs(static_cast<size_t>(T)), targets(static_cast<size_t>(T));
-  for (int64_t s = first; s < std::min(step.sequences, first + step.plan.per_group); ++s) {
-    step.source(s, inputs, targets);
-    Pass mine = step.pass;
-    mine.sequence += static_cast<uint64_t>(s);
-    Tape tape(into, s == first ? size_ : 0);
-    LossSum loss = model_.loss(inputs, targets, 1, mine);
-    tape.backward(loss.loss);
-    step.results[static_cast<size_t>(s)] = {loss.sum, loss.count};
+// Forward and backward of sequences [first, first + count)
+void GradientSum::some(Step& step, int64_t first, int64_t count, Tape& tape) {
+  Pass mine = step.pass;
+  mine.sequence += static_cast<uint64_t>(first);
+  LossSum loss = step.loss_of(first, count, mine);
+  tape.backward(loss.loss);
+  for (int64_t s = 0; s < count; ++s)
+    step.results[static_cast<size_t>(first + s)].loss = loss.sequences[static_cast<size_t>(s)];
+  step.results[static_cast<size_t>(first)].tokens = loss.count;  // of all of them; only the sum is asked for
+}
+
+void GradientSum::one_group(Step& step, int64_t group, float* into, int64_t size) {
+  const int64_t begin = group * step.plan.per_group, end = std::min(step.sequences, begin + step.plan.per_group);
+  constexpr int64_t kFewRows = 64;  // of a product that is worth its weight's way from the cache
+  const int64_t together = std::max<int64_t>(1, kFewRows / step.T);
+  for (int64_t s = begin; s < end; s += together) {
+    Tape tape(into, s == begin ? size : 0);
+    some(step, s, std::min(together, end - s), tape);
   }
 }
 
@@ -80,7 +101,8 @@ void GradientSum::depth_first(Step& step) {
                [&](int64_t b, int64_t e) { std::fill(sum_.data() + b, sum_.data() + e, 0.0f); });
   for (int64_t first = 0; first < groups; first += wave) {
     const int64_t count = std::min(wave, groups - first);
-    parallel_tasks(count, [&](int64_t i, int) { one_group(step, first + i, groups_[static_cast<size_t>(i)].data()); });
+    parallel_tasks(count,
+                   [&](int64_t i, int) { one_group(step, first + i, groups_[static_cast<size_t>(i)].data(), size_); });
     parallel_for(size_, kernel::kOptimizerChunk, [&](int64_t b, int64_t e) {
       std::vector<const float*> parts;
       for (int64_t i = 0; i < count; ++i) parts.push_back(groups_[static_cast<size_t>(i)].data() + b);
@@ -90,28 +112,10 @@ void GradientSum::depth_first(Step& step) {
 }
 
 void GradientSum::layer_by_layer(Step& step) {
-  const int64_t T = step.T, most = step.plan.at_once;
-  std::vector<int32_t> inputs(static_cast<size_t>(most * T)), targets(inputs.size());
-  for (int64_t first = 0; first < step.sequences; first += most) {
-    const int64_t n = std::min(most, step.sequences - first);
-    const auto length = static_cast<size_t>(n * T);
-    parallel_for(n, 16, [&](int64_t b, int64_t e) {
-      for (int64_t s = b; s < e; ++s) {
-        const auto at = static_cast<size_t>(s * T), size = static_cast<size_t>(T);
-        step.source(first + s, std::span(inputs).subspan(at, size), std::span(targets).subspan(at, size));
-      }
-    });
-    Pass mine = step.pass;
-    mine.sequence += static_cast<uint64_t>(first);
-    Tape tape(sum_.data(), first == 0 ? size_ : 0, step.plan.per_group * T);
-    LossSum loss = model_.loss(std::span(inputs).first(length), std::span(targets).first(length), n, mine);
-    tape.backward(loss.loss);
-    for (int64_t s = 0; s < n; ++s) {
-      const auto its = std::span(targets).subspan(static_cast<size_t>(s * T), static_cast<size_t>(T));
-      step.results[static_cast<size_t>(first + s)] = {
-          loss.sequences[static_cast<size_t>(s)],
-          std::count_if(its.begin(), its.end(), [](int32_t t) { return t >= 0; })};
-    }
+  for (int64_t first = 0; first < step.sequences; first += step.plan.at_once) {
+    const int64_t n = std::min(step.plan.at_once, step.sequences - first);
+    Tape tape(sum_.data(), first == 0 ? size_ : 0, {step.plan.per_group, n});
+    some(step, first, n, tape);
   }
 }
 

@@ -8,35 +8,22 @@
 #include "bary/base/clock.h"
 #include "bary/base/json.h"
 #include "bary/io/run_folder.h"
-#include "bary/model/count.h"
 #include "bary/tensor/tap.h"
-#include "bary/train/probe.h"
+#include "bary/train/checkpoint.h"
 
 namespace bary {
 
-TokenSpan train_sample(const TrainData& data) {
-  int64_t n = data.val.empty() ? data.train.size() : std::min(data.train.size(), data.val.size());
-  return data.train.slice(0, n);
-}
-
-TrainLoop::TrainLoop(const TrainConfig& config, Decoder& model, const TrainData& data, TrainHooks hooks,
-                     nlohmann::json record)
+TrainLoop::TrainLoop(const TrainConfig& config, const Objective& objective, TrainHooks hooks, nlohmann::json record)
     : config_(config),
-      model_(model),
-      data_(data),
+      objective_(objective),
+      model_(objective.model()),
       hooks_(std::move(hooks)),
       record_(std::move(record)),
-      windows_(data.train, model.config().block_size, "the training part"),
-      gradient_(model, config.traversal, config.batch_size),
-      optimizer_(model.parameters(), config.adamw) {
+      gradient_(model_, config.traversal, config.batch_size),
+      optimizer_(model_.parameters(), config.adamw),
+      flops_per_step_(objective.flops_per_update()) {
   config_.check();
-  BARY_CHECK(model.config().vocab_size >= data.vocab_size,
-             "train: the data has a vocabulary of {}, the model of {}; were they "
-             "made with the same tokenizer?",
-             data.vocab_size, model.config().vocab_size);
-  flops_per_step_ =
-      count_flops(model.config(), model.config().block_size).training * static_cast<double>(config_.sequences());
-  check_writable(config_.out_dir, static_cast<int64_t>(model.parameters().count()) * 4 * 4 + (1 << 20));
+  check_writable(config_.out_dir, static_cast<int64_t>(model_.parameters().count()) * 4 * 4 + (1 << 20));
 }
 
 void TrainLoop::resume() {
@@ -105,17 +92,13 @@ TrainResult TrainLoop::run() {
 
 void TrainLoop::one_step() {
   Stopwatch watch;
-  const int64_t it = result_.steps, T = model_.config().block_size;
+  const int64_t it = result_.steps;
   Pass pass;
   pass.training = true;
   pass.seed = config_.seed;
   pass.step = static_cast<uint64_t>(it);
-  auto r = gradient_.compute(
-      config_.sequences(), T,
-      [&](int64_t s, std::span<int32_t> in, std::span<int32_t> out) {
-        windows_.window(config_.seed, Purpose::batch, static_cast<uint64_t>(it), static_cast<uint64_t>(s), in, out);
-      },
-      pass);
+  pass.truncate = config_.truncate;
+  const GradientSum::Result r = objective_.gradient(it, pass, gradient_);
   const double lr = learning_rate(config_.full_schedule(), it);
   AdamW::Report report{0, false};
   if (std::isfinite(r.loss)) report = optimizer_.step(gradient_.values(), r.tokens, lr);
@@ -141,29 +124,19 @@ void TrainLoop::one_step() {
   }
 }
 
-Evaluation TrainLoop::eval_part(TokenSpan tokens) const {
-  if (tokens.empty()) return {};
-  if (config_.eval_iters == 0) return evaluate_all(model_, tokens, data_.bytes_of_token, true);
-  return evaluate_some(model_, tokens, data_.bytes_of_token, config_.eval_iters, config_.eval_seed);
-}
-
 void TrainLoop::evaluate(bool final_one) {
-  if (model_.config().causal()) {
-    CausalityReport probe = probe_causality(model_, config_.eval_seed);
-    BARY_CHECK(probe.causal, ErrorKind::numeric,
-               "train: the model is not causal: changing token {} moved output {}; its losses "
-               "would be worthless, so the run stops here",
-               probe.changed, probe.moved);
-  }
+  objective_.check_sound(config_.eval_seed);
+  auto look = [&](Part part, bool whole) {
+    return objective_.has(part) ? objective_.evaluate(part, whole ? 0 : config_.eval_iters, config_.eval_seed)
+                                : Evaluation{};
+  };
   EvalReport e;
   e.step = result_.steps;
   e.final = final_one;
-  e.train = final_one ? evaluate_all(model_, train_sample(data_), data_.bytes_of_token, true)
-                      : eval_part(train_sample(data_));
-  e.val = final_one && !data_.val.empty() ? evaluate_all(model_, data_.val, data_.bytes_of_token, true)
-                                          : eval_part(data_.val);
+  e.train = look(Part::train, final_one);
+  e.val = look(Part::held_out, final_one);
   // Best is decided on one measure for the whole run: the fixed windows, or all of them.
-  const Evaluation judged = final_one && config_.eval_iters != 0 ? eval_part(data_.val) : e.val;
+  const Evaluation judged = final_one && config_.eval_iters != 0 ? look(Part::held_out, false) : e.val;
   const double loss = judged.loss();
   e.best = judged.tokens > 0 && std::isfinite(loss) && (!has_best_ || loss < result_.best_val_loss);
   if (e.best) {
@@ -181,6 +154,8 @@ void TrainLoop::evaluate(bool final_one) {
           {"val_loss", e.val.loss()},
           {"val_perplexity", e.val.perplexity()},
           {"val_bits_per_byte", e.val.bits_per_byte()},
+          {"val_accuracy", e.val.accuracy()},
+          {"val_exact_match", e.val.exact_match()},
           {"whole_text", final_one || config_.eval_iters == 0}});
   if (hooks_.evaluated) hooks_.evaluated(e);
   if (!config_.eval_only && (e.best || config_.always_save_checkpoint)) save(e.best);
@@ -200,12 +175,12 @@ void TrainLoop::save(bool best) {
   const std::filesystem::path folder = config_.out_dir;
   if ((config_.always_save_checkpoint || result_.interrupted) && saved_at_ != result_.steps) {  // Ctrl-C loses nothing
     result_.last_folder = (folder / "last").string();
-    save_model(result_.last_folder, model_, data_.tokenizer, &optimizer_, state);
+    objective_.save(result_.last_folder, &optimizer_, state);
     saved_at_ = result_.steps;
     if (hooks_.saved) hooks_.saved(result_.last_folder);
   }
   if (best) {
-    save_model(folder / "best", model_, data_.tokenizer, config_.always_save_checkpoint ? nullptr : &optimizer_, state);
+    objective_.save(folder / "best", config_.always_save_checkpoint ? nullptr : &optimizer_, state);
     if (hooks_.saved) hooks_.saved((folder / "best").string());
   }
 }
@@ -213,9 +188,7 @@ void TrainLoop::save(bool best) {
 std::string TrainLoop::diagnose() const {
   std::string name = first_not_finite(model_.parameters(), model_.parameters().values());
   if (!name.empty()) return "parameter " + name;
-  // Forward again, sequence by sequence, and look at the residual stream in order.
-  const int64_t T = model_.config().block_size;
-  std::vector<int32_t> in(static_cast<size_t>(T)), out(in.size());
+  // Forward again, and look at the residual stream in order.
   Probe probe;
   auto watch = [&](const std::string& tap_name) {
     probe.look(tap_name, [&name, tap_name](const Tensor& x) {
@@ -224,15 +197,8 @@ std::string TrainLoop::diagnose() const {
         if (!std::isfinite(v)) name = "activation " + tap_name;
     });
   };
-  watch("hook_embed");
-  for (int64_t i = 0; i < model_.config().n_layer; ++i)
-    for (const char* end : {".hook_resid_pre", ".hook_resid_mid", ".hook_resid_post"})
-      watch("blocks." + std::to_string(i) + end);
-  for (int64_t s = 0; s < config_.sequences() && name.empty(); ++s) {
-    windows_.window(config_.seed, Purpose::batch, static_cast<uint64_t>(result_.steps), static_cast<uint64_t>(s), in,
-                    out);
-    model_.hidden(in, 1);
-  }
+  for (const std::string& tap_name : residual_taps(model_.config())) watch(tap_name);
+  objective_.look_again(result_.steps);
   if (!name.empty()) return name;
   name = first_not_finite(model_.parameters(), gradient_.values());
   return name.empty() ? "the norm of the gradient, though each of its values is finite" : "gradient of " + name;

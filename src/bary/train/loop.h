@@ -7,11 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "bary/train/checkpoint.h"
 #include "bary/train/config.h"
-#include "bary/train/data.h"
-#include "bary/train/evaluate.h"
-#include "bary/train/gradient.h"
+#include "bary/train/objective.h"
 
 namespace bary {
 
@@ -33,7 +30,7 @@ struct TrainHooks {
   std::function<void(const std::string&)> note;
   std::function<void(const StepReport&)> step;
   std::function<void(const EvalReport&)> evaluated;
-  std::function<void(int64_t step, const Decoder& model)> sample;
+  std::function<void(int64_t step, Model& model)> sample;
   std::function<void(const std::string& folder)> saved;
   const std::atomic<bool>* stop = nullptr;  // asked between steps; the state is saved, then the loop ends
 };
@@ -52,8 +49,8 @@ struct TrainResult {
 
 class TrainLoop {
  public:
-  // The model as it starts (from scratch or from somewhere) and its data; `record` is written beside the run.
-  TrainLoop(const TrainConfig& config, Decoder& model, const TrainData& data, TrainHooks hooks, nlohmann::json record);
+  // The objective's model as it starts, from scratch or from somewhere; `record` is written beside the run.
+  TrainLoop(const TrainConfig& config, const Objective& objective, TrainHooks hooks, nlohmann::json record);
   void resume();  // from out_dir: weights, moments, step
   TrainResult run();
 
@@ -66,14 +63,12 @@ class TrainLoop {
   std::string last_good() const;
   void metric(const nlohmann::json& line);
   void start_metrics() const;
-  Evaluation eval_part(TokenSpan tokens) const;
 
   TrainConfig config_;
-  Decoder& model_;
-  const TrainData& data_;
+  const Objective& objective_;
+  Model& model_;
   TrainHooks hooks_;
   nlohmann::json record_;
-  Windows windows_;
   GradientSum gradient_;
   AdamW optimizer_;
   TrainResult result_;
@@ -81,8 +76,5 @@ class TrainLoop {
   int64_t start_step_ = 0, evaluations_since_best_ = 0, evaluated_at_ = -1, saved_at_ = -1;
   bool has_best_ = false;
 };
-
-// tokens of the text that "train perplexity" is measured on: as many as are held out, from the start
-TokenSpan train_sample(const TrainData& data);
 
 }  // namespace bary

@@ -15,7 +15,7 @@ const float kNan = std::numeric_limits<float>::quiet_NaN();
 // Runs and, after step `at`, writes `value` into the first number of parameter `name`.
 struct Damaged {
   Damaged(TrainConfig config, const Data& d, int64_t at, const std::string& name, float value)
-      : model(small_model(), 3), t(std::move(config)) {
+      : model(small_model(), 3), t(std::move(config)), objective(t, model, d.data) {
     hooks.step = [this, at, name, value](const StepReport& s) {
       steps.push_back(s.step);
       if (s.step != at) return;
@@ -23,10 +23,11 @@ struct Damaged {
       model.parameters().changed();
     };
     hooks.note = [this](const std::string& n) { notes.push_back(n); };
-    loop = std::make_unique<TrainLoop>(t, model, d.data, hooks, nlohmann::json::object());
+    loop = std::make_unique<TrainLoop>(t, objective, hooks, nlohmann::json::object());
   }
-  Decoder model;
+  LanguageModel model;
   TrainConfig t;
+  TextObjective objective;
   TrainHooks hooks;
   std::vector<int64_t> steps;
   std::vector<std::string> notes;
@@ -50,13 +51,14 @@ TEST(NotFinite, NamesTheFirstActivation) {
   Folder folder;
   ModelConfig c = small_model();
   c.norm = NormPlace::none;
-  Decoder model(c, 3);
+  LanguageModel model(c, 3);
   auto up = model.parameters().values_of(*model.parameters().find("transformer.h.0.mlp.c_fc.weight"));
   auto down = model.parameters().values_of(*model.parameters().find("transformer.h.0.mlp.c_proj.weight"));
   std::fill(up.begin(), up.end(), 1e30f), std::fill(down.begin(), down.end(), 1e30f);
   model.parameters().changed();
   TrainConfig t = small_run(folder.path());
-  TrainLoop loop(t, model, data.data, {}, nlohmann::json::object());
+  const TextObjective objective(t, model, data.data);
+  TrainLoop loop(t, objective, {}, nlohmann::json::object());
   const std::string said = message([&] { loop.run(); }, ErrorKind::numeric);
   EXPECT_TRUE(has(said, "step 1") && has(said, "blocks.0.hook_resid_post")) << said;
 }
@@ -66,7 +68,7 @@ TEST(NotFinite, NamesTheGradientWhereOnlyThatIs) {
   Folder folder;
   ModelConfig c = small_model();
   c.n_layer = 0, c.head_bias = false;
-  Decoder model(c, 3);
+  LanguageModel model(c, 3);
   Parameters& p = model.parameters();
   // logits of size 1 from 1e-25 times 1e25: the loss is finite, the gradient of the table (its square 1e50) overflows
   for (float& v : p.values_of(*p.find("transformer.wte.weight"))) v *= 1e-25f;
@@ -74,7 +76,9 @@ TEST(NotFinite, NamesTheGradientWhereOnlyThatIs) {
   for (float& v : p.values_of(*p.find("lm_head.weight"))) v *= 1e25f;
   p.changed();
   const std::vector<float> before = values(model);
-  TrainLoop loop(small_run(folder.path()), model, data.data, {}, nlohmann::json::object());
+  const TrainConfig loop_config = small_run(folder.path());
+  const TextObjective objective(loop_config, model, data.data);
+  TrainLoop loop(loop_config, objective, {}, nlohmann::json::object());
   const std::string said = message([&] { loop.run(); }, ErrorKind::numeric);
   EXPECT_TRUE(has(said, "step 1") && has(said, "gradient")) << said;
   EXPECT_EQ(values(model), before) << "nothing was changed by the step";
@@ -85,7 +89,7 @@ TEST(NotFinite, SkipLeavesWeightsAndMomentsAsTheyAre) {
   Folder folder, reference;
   TrainConfig t = small_run(folder.path());
   t.on_nan = OnNan::skip, t.eval_interval = 0, t.max_iters = 4;
-  Decoder model(small_model(), 3);
+  LanguageModel model(small_model(), 3);
   Parameters& p = model.parameters();
   const Parameter& row = *p.find("transformer.wte.weight");
   float kept = 0;
@@ -106,7 +110,8 @@ TEST(NotFinite, SkipLeavesWeightsAndMomentsAsTheyAre) {
     }
     p.changed();
   };
-  TrainLoop loop(t, model, data.data, hooks, nlohmann::json::object());
+  const TextObjective objective(t, model, data.data);
+  TrainLoop loop(t, objective, hooks, nlohmann::json::object());
   const TrainResult r = loop.run();
   EXPECT_EQ(r.steps, 4) << "a skipped step counts as a step";
   ASSERT_EQ(notes.size(), 1u);
@@ -135,7 +140,7 @@ TEST(NotFinite, AValidationLossThatIsNoNumberIsNeverBest) {
   Folder folder;
   TrainConfig t = small_run(folder.path());
   int evaluations = 0;
-  Decoder model(small_model(), 3);
+  LanguageModel model(small_model(), 3);
   std::fill_n(model.parameters().values(), model.parameters().size(), kNan);
   model.parameters().changed();
   TrainHooks hooks;
@@ -144,7 +149,8 @@ TEST(NotFinite, AValidationLossThatIsNoNumberIsNeverBest) {
     EXPECT_TRUE(std::isnan(e.val.loss()));
     EXPECT_FALSE(e.best);
   };
-  TrainLoop loop(t, model, data.data, hooks, nlohmann::json::object());
+  const TextObjective objective(t, model, data.data);
+  TrainLoop loop(t, objective, hooks, nlohmann::json::object());
   message([&] { loop.run(); }, ErrorKind::numeric);
   EXPECT_EQ(evaluations, 1);
   EXPECT_FALSE(checkpoint_exists(folder / "best"));
@@ -156,8 +162,9 @@ TEST(NotFinite, AHugeLearningRateEndsInAClearError) {
   Folder folder;
   TrainConfig t = small_run(folder.path());
   t.schedule.learning_rate = 1e6, t.adamw.weight_decay = 100, t.max_iters = 50;
-  Decoder model(small_model(), 3);
-  TrainLoop loop(t, model, data.data, {}, nlohmann::json::object());
+  LanguageModel model(small_model(), 3);
+  const TextObjective objective(t, model, data.data);
+  TrainLoop loop(t, objective, {}, nlohmann::json::object());
   const std::string said = message([&] { loop.run(); }, ErrorKind::numeric);
   EXPECT_TRUE(has(said, "not finite") && has(said, "learning_rate")) << said;
   LoadedModel last = load_model(folder / "last");

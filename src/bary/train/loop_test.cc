@@ -3,6 +3,7 @@
 
 #include "bary/io/run_folder.h"
 #include "bary/train/small_model_test.h"
+#include "bary/train/text_objective.h"
 
 namespace bary {
 namespace {
@@ -10,8 +11,9 @@ namespace {
 using namespace test;
 
 TrainResult run(const TrainConfig& t, const Data& data, TrainHooks hooks = {}, ModelConfig m = small_model()) {
-  Decoder model(m, 3);
-  TrainLoop loop(t, model, data.data, std::move(hooks), {{"who", "test"}});
+  LanguageModel model(m, 3);
+  const TextObjective objective(t, model, data.data);
+  TrainLoop loop(t, objective, std::move(hooks), {{"who", "test"}});
   return loop.run();
 }
 
@@ -125,7 +127,7 @@ TEST(Loop, BestAndLastAreKept) {
   EXPECT_EQ(last.state["step"], 40);
   EXPECT_EQ(evaluate_all(*kept.model, data.data.val, {}, true).loss(), low);
   EXPECT_EQ(load_model(folder.path()).folder, folder / "best") << "a run's folder stands for its best";
-  Decoder model(small_model(), 9);
+  LanguageModel model(small_model(), 9);
   AdamW adamw(model.parameters(), {});
   EXPECT_EQ(resume_into(folder.path(), model, adamw)["step"], 40) << "and a resume goes on from the last";
 }
@@ -153,8 +155,9 @@ TEST(Loop, PatienceSurvivesAResume) {
   hooks.stop = &stop;
   hooks.step = [&](const StepReport& s) { stop = s.step == 4; };
   EXPECT_TRUE(run(t, data, hooks).interrupted);
-  Decoder model(small_model(), 3);
-  TrainLoop loop(t, model, data.data, {}, nlohmann::json::object());
+  LanguageModel model(small_model(), 3);
+  const TextObjective objective(t, model, data.data);
+  TrainLoop loop(t, objective, {}, nlohmann::json::object());
   loop.resume();
   const TrainResult r = loop.run();
   EXPECT_TRUE(r.stopped_early);
@@ -173,7 +176,7 @@ TEST(Loop, EvalOnlyTouchesNothing) {
   const TrainResult r = run(t, data, hooks);
   EXPECT_EQ(evaluations, 1);
   EXPECT_EQ(r.steps, 0);
-  EXPECT_EQ(r.weights_sha256, weights_hash(Decoder(small_model(), 3)));
+  EXPECT_EQ(r.weights_sha256, weights_hash(LanguageModel(small_model(), 3)));
   EXPECT_FALSE(checkpoint_exists(folder / "last"));
   EXPECT_FALSE(checkpoint_exists(folder / "best"));
 }
@@ -186,7 +189,7 @@ TEST(Loop, OnlyTheBestWhereThatIsAsked) {
   run(t, data);
   EXPECT_TRUE(checkpoint_exists(folder / "best"));
   EXPECT_FALSE(checkpoint_exists(folder / "last"));
-  Decoder model(small_model(), 9);
+  LanguageModel model(small_model(), 9);
   AdamW adamw(model.parameters(), {});
   EXPECT_NO_THROW(resume_into(folder.path(), model, adamw)) << "it holds the optimiser then";
 }
@@ -221,8 +224,9 @@ TEST(Loop, AResumeDoesNotTellAStepTwice) {
   // As a kill leaves it: lines past the checkpoint, the last one torn.
   std::ofstream(folder / "metrics.jsonl", std::ios::app) << "{\"step\":5,\"loss\":1.0}\n{\"step\":6,\"lo";
   t.max_iters = 6;
-  Decoder model(small_model(), 3);
-  TrainLoop again(t, model, data.data, {}, {});
+  LanguageModel model(small_model(), 3);
+  const TextObjective again_objective(t, model, data.data);
+  TrainLoop again(t, again_objective, {}, {});
   again.resume();
   again.run();
   std::vector<int64_t> steps;
@@ -254,7 +258,7 @@ TEST(Loop, SamplesWhenTheyAreDue) {
   t.sample_interval = 4;
   std::vector<int64_t> at;
   TrainHooks hooks;
-  hooks.sample = [&](int64_t step, const Decoder&) { at.push_back(step); };
+  hooks.sample = [&](int64_t step, Model&) { at.push_back(step); };
   run(t, data, hooks);
   EXPECT_EQ(at, (std::vector<int64_t>{4, 6}));
 }

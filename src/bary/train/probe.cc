@@ -8,7 +8,7 @@
 
 namespace bary {
 
-CausalityReport probe_causality(const Decoder& model, uint64_t seed) {
+CausalityReport probe_causality(const LanguageModel& model, uint64_t seed) {
   const int64_t T = std::min<int64_t>(model.config().block_size, 256), V = model.config().vocab_size;
   RandomStream random(seed, Purpose::probe);
   std::vector<int32_t> ids(static_cast<size_t>(T));

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "bary/model/decoder.h"
+#include "bary/model/language_model.h"
 
 namespace bary {
 
@@ -15,6 +15,6 @@ struct CausalityReport {
   int64_t moved = 0;    // the first output before it that moved
 };
 // Changes what follows after 1, 3, 7, 15, 31, ... tokens of a random text of the model's block_size.
-CausalityReport probe_causality(const Decoder& model, uint64_t seed);
+CausalityReport probe_causality(const LanguageModel& model, uint64_t seed);
 
 }  // namespace bary

@@ -24,7 +24,7 @@ TEST(Probe, EveryCausalModelPasses) {
           c.pos = pos, c.norm = norm, c.mixer = mixer, c.n_kv_head = window ? 1 : 0,
           c.norm_kind = window ? NormKind::rms : NormKind::layer;
           if (window) c.mask = Mask::window, c.window = window;
-          EXPECT_TRUE(probe_causality(Decoder(c, 3), 42).causal);
+          EXPECT_TRUE(probe_causality(LanguageModel(c, 3), 42).causal);
         }
       }
     }
@@ -32,14 +32,14 @@ TEST(Probe, EveryCausalModelPasses) {
 }
 
 TEST(Probe, ShortAndLongWindowsToo) {
-  for (int64_t T : {1, 2, 3, 300}) EXPECT_TRUE(probe_causality(Decoder(probed(T), 3), 42).causal) << T;
+  for (int64_t T : {1, 2, 3, 300}) EXPECT_TRUE(probe_causality(LanguageModel(probed(T), 3), 42).causal) << T;
 }
 
 TEST(Probe, AModelThatSeesTheFutureFails) {
   for (Position pos : {Position::none, Position::learned, Position::sinusoidal, Position::rotary}) {
     ModelConfig c = probed();
     c.mask = Mask::full, c.pos = pos;
-    const CausalityReport r = probe_causality(Decoder(c, 3), 42);
+    const CausalityReport r = probe_causality(LanguageModel(c, 3), 42);
     EXPECT_FALSE(r.causal);
     EXPECT_EQ(r.changed, 1);
     EXPECT_EQ(r.moved, 0);
@@ -47,7 +47,7 @@ TEST(Probe, AModelThatSeesTheFutureFails) {
 }
 
 TEST(Probe, ChangesNothingInTheModel) {
-  Decoder model(probed(), 3);
+  LanguageModel model(probed(), 3);
   const std::vector<float> before = values(model);
   probe_causality(model, 42);
   EXPECT_EQ(values(model), before);

@@ -12,7 +12,9 @@
 
 #include "bary/base/parallel.h"
 #include "bary/base/random.h"
+#include "bary/train/checkpoint.h"
 #include "bary/train/loop.h"
+#include "bary/train/text_objective.h"
 
 namespace bary::test {
 
@@ -78,7 +80,7 @@ inline std::vector<nlohmann::json> metrics(const std::string& out_dir) {
   return lines;
 }
 
-inline std::vector<float> values(const Decoder& model) {
+inline std::vector<float> values(const LanguageModel& model) {
   const Parameters& p = model.parameters();
   return {p.values(), p.values() + p.size()};
 }

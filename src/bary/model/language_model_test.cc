@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bary/model/decoder.h"
+#include "bary/model/language_model.h"
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ ModelConfig small() {
 }
 
 // Which outputs move, by a bit, when token j changes.
-std::set<int64_t> moved_by(const Decoder& model, int64_t T, int64_t j) {
+std::set<int64_t> moved_by(const LanguageModel& model, int64_t T, int64_t j) {
   std::vector<int32_t> ids = random_ids(T, 37), other = ids;
   other[static_cast<size_t>(j)] = (other[static_cast<size_t>(j)] + 1) % 37;
   Tensor a = model.hidden(ids, 1), b = model.hidden(other, 1);
@@ -46,7 +46,7 @@ TEST(Dependence, WithoutAMixerNoOutputDependsOnAnotherToken) {
     for (MlpKind mlp : {MlpKind::gelu, MlpKind::swiglu}) {
       ModelConfig c = small();
       c.mixer = Mixer::none, c.norm = norm, c.mlp = mlp, c.n_layer = 3;
-      Decoder model(c, 2);
+      LanguageModel model(c, 2);
       for (int64_t j = 0; j < 12; ++j) EXPECT_EQ(moved_by(model, 12, j), range(j, j + 1));
     }
   }
@@ -56,7 +56,7 @@ TEST(Dependence, ACausalOutputSeesItsPrefixItselfIncluded) {
   for (Mixer mixer : {Mixer::attention, Mixer::average}) {
     ModelConfig c = small();
     c.mixer = mixer;
-    Decoder model(c, 2);
+    LanguageModel model(c, 2);
     for (int64_t j = 0; j < 12; ++j) EXPECT_EQ(moved_by(model, 12, j), range(j, 12)) << j;
   }
 }
@@ -66,7 +66,7 @@ TEST(Dependence, AWindowReachesAsFarAsItsLayers) {
   c.mask = Mask::window, c.window = 3;
   for (int64_t layers : {1, 2, 3}) {
     c.n_layer = layers;
-    Decoder model(c, 2);
+    LanguageModel model(c, 2);
     for (int64_t j = 0; j < 12; ++j)
       EXPECT_EQ(moved_by(model, 12, j), range(j, std::min<int64_t>(12, j + 1 + 2 * layers))) << j;
   }
@@ -75,17 +75,17 @@ TEST(Dependence, AWindowReachesAsFarAsItsLayers) {
 TEST(Dependence, WithoutAMaskEveryOutputSeesEveryToken) {
   ModelConfig c = small();
   c.mask = Mask::full;
-  Decoder model(c, 2);
+  LanguageModel model(c, 2);
   for (int64_t j = 0; j < 12; ++j) EXPECT_EQ(moved_by(model, 12, j), range(0, 12)) << j;
 }
 
 // No parameter depends on the length of the text: the same weights run at every length.
-TEST(Decoder, TheSameWeightsRunAtEveryLength) {
+TEST(LanguageModel, TheSameWeightsRunAtEveryLength) {
   for (Position pos : {Position::none, Position::sinusoidal, Position::rotary, Position::alibi, Position::learned}) {
     ModelConfig c = small();
     c.pos = pos;
     if (pos == Position::learned) c.context = 600;
-    Decoder model(c, 2);
+    LanguageModel model(c, 2);
     EXPECT_EQ(model.parameters().find("transformer.wpe.weight") != nullptr, pos == Position::learned);
     const int64_t before = model.parameters().count();
     model.ensure_positions(600);
@@ -99,16 +99,16 @@ TEST(Decoder, TheSameWeightsRunAtEveryLength) {
 }
 
 // The same weights under another pace of their rotary positions, read past their window
-TEST(Decoder, RotaryScalingIsASetting) {
+TEST(LanguageModel, RotaryScalingIsASetting) {
   ModelConfig c = small();
   c.pos = Position::rotary;
-  Decoder plain(c, 2);
+  LanguageModel plain(c, 2);
   const std::vector<int32_t> ids = random_ids(12, 37), longer = random_ids(40, 37);
   plain.ensure_positions(40);
   for (RopeScaling s : {RopeScaling::linear, RopeScaling::ntk, RopeScaling::yarn}) {
     ModelConfig scaled = c;
     scaled.rope_scaling = s, scaled.rope_factor = 4;
-    Decoder model(scaled, 3);
+    LanguageModel model(scaled, 3);
     EXPECT_TRUE(copy_parameters(plain.parameters(), model.parameters()).empty());
     EXPECT_NE(model.logits(ids, 1).to_vector(), plain.logits(ids, 1).to_vector());
     EXPECT_THROW(model.logits(longer, 1), Error);
@@ -117,14 +117,14 @@ TEST(Decoder, RotaryScalingIsASetting) {
   }
   ModelConfig same = c;
   same.rope_scaling = RopeScaling::linear;
-  Decoder model(same, 2);
+  LanguageModel model(same, 2);
   EXPECT_EQ(model.logits(ids, 1).to_vector(), plain.logits(ids, 1).to_vector());
 }
 
-TEST(Decoder, ContextMakesTheTableLongerThanTheWindow) {
+TEST(LanguageModel, ContextMakesTheTableLongerThanTheWindow) {
   ModelConfig c = small();
   c.context = 20;
-  Decoder model(c, 2);
+  LanguageModel model(c, 2);
   EXPECT_EQ(model.parameters().find("transformer.wpe.weight")->shape, (Shape{20, 16}));
   EXPECT_NO_THROW(model.logits(random_ids(20, 37), 1));
   EXPECT_THROW(model.logits(random_ids(21, 37), 1), Error);
@@ -132,11 +132,11 @@ TEST(Decoder, ContextMakesTheTableLongerThanTheWindow) {
   EXPECT_NO_THROW(model.ensure_positions(20));
 }
 
-TEST(Decoder, LongerTablesKeepTheirBeginning) {
+TEST(LanguageModel, LongerTablesKeepTheirBeginning) {
   for (Position pos : {Position::sinusoidal, Position::rotary}) {
     ModelConfig c = small();
     c.pos = pos;
-    Decoder model(c, 2);
+    LanguageModel model(c, 2);
     const std::vector<int32_t> ids = random_ids(12, 37);
     const std::vector<float> before = model.logits(ids, 1).to_vector();
     model.ensure_positions(1000);
@@ -144,8 +144,8 @@ TEST(Decoder, LongerTablesKeepTheirBeginning) {
   }
 }
 
-TEST(Decoder, MistakesAreNamed) {
-  Decoder model(small(), 2);
+TEST(LanguageModel, MistakesAreNamed) {
+  LanguageModel model(small(), 2);
   auto message = [](const std::function<void()>& f) -> std::string {
     try {
       f();
@@ -172,9 +172,9 @@ TEST(Decoder, MistakesAreNamed) {
   EXPECT_NO_THROW(model.logits(random_ids(4, 37), 1, pass)) << "a refused call leaves the cache as it was";
 }
 
-TEST(Decoder, LossIsMinusLogOfTheSoftmaxOfItsLogits) {
+TEST(LanguageModel, LossIsMinusLogOfTheSoftmaxOfItsLogits) {
   ModelConfig c = small();
-  Decoder model(c, 2);
+  LanguageModel model(c, 2);
   const std::vector<int32_t> ids = random_ids(24, 37);
   std::vector<int32_t> targets = random_ids(24, 37, 2);
   targets[3] = targets[20] = -1;
@@ -191,8 +191,8 @@ TEST(Decoder, LossIsMinusLogOfTheSoftmaxOfItsLogits) {
   EXPECT_NEAR(loss.sum, want, 22 * 4 * 0x1p-24 * std::sqrt(37.0));
 }
 
-TEST(Decoder, TapsSeeTheResidualStream) {
-  Decoder model(small(), 2);
+TEST(LanguageModel, TapsSeeTheResidualStream) {
+  LanguageModel model(small(), 2);
   std::vector<std::string> seen;
   Probe probe;
   for (const char* name :
@@ -208,22 +208,22 @@ TEST(Decoder, TapsSeeTheResidualStream) {
   EXPECT_EQ(post, pre);
 }
 
-TEST(Decoder, CopyTakesWhatFitsAndNamesTheRest) {
+TEST(LanguageModel, CopyTakesWhatFitsAndNamesTheRest) {
   ModelConfig c = small();
-  Decoder from(c, 2);
+  LanguageModel from(c, 2);
   c.n_layer = 3, c.context = 20;
-  Decoder to(c, 3);
+  LanguageModel to(c, 3);
   const std::vector<std::string> left = copy_parameters(from.parameters(), to.parameters());
   EXPECT_EQ(left[0], "transformer.wpe.weight");
   for (size_t i = 1; i < left.size(); ++i) EXPECT_EQ(left[i].rfind("transformer.h.2.", 0), 0u) << left[i];
-  Decoder same(small(), 9);
+  LanguageModel same(small(), 9);
   EXPECT_TRUE(copy_parameters(from.parameters(), same.parameters()).empty());
   const std::vector<int32_t> ids = random_ids(12, 37);
   EXPECT_EQ(same.logits(ids, 1).to_vector(), from.logits(ids, 1).to_vector()) << "packed copies are made again";
 }
 
-TEST(Decoder, ParametersHaveHuggingFacesNames) {
-  Decoder model(small(), 2);
+TEST(LanguageModel, ParametersHaveHuggingFacesNames) {
+  LanguageModel model(small(), 2);
   for (const char* name :
        {"transformer.wte.weight", "transformer.wpe.weight", "transformer.h.0.ln_1.weight",
         "transformer.h.1.attn.q_proj.weight", "transformer.h.1.attn.out_proj.bias", "transformer.h.0.ln_2.bias",

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// bary translate: a model of pairs answers sources.
+#include <fmt/format.h>
+
+#include "bary/base/json.h"
+#include "bary/base/options.h"
+#include "bary/base/parallel.h"
+#include "bary/cli/interrupt.h"
+#include "bary/cli/model_commands.h"
+#include "bary/cli/translate_text.h"
+#include "bary/inspect/cross.h"
+#include "bary/report/heat.h"
+
+namespace bary {
+namespace {
+
+struct TranslateRequest {
+  std::string source, source_file, target;
+  BeamOptions beam;
+  int64_t threads = 0;
+  bool attention = false, json = false;
+  Options options() {
+    Options o("translate");
+    o.add("source", &source, "text to answer");
+    o.add("source_file", &source_file, "one source a line, - for standard input; instead of --source",
+          {.value_name = "FILE"});
+    o.add("target", &target, "how likely is this answer? (nats; nothing is written)");
+    o.add("attention", &attention, "show what every token of the answer read of the source");
+    o.group("Search");
+    o.add("beam", &beam.beam, "beginnings that are followed (1: greedy)", {.min = 1, .max = 65536});
+    o.add("n_best", &beam.n_best, "answers for each source, with their scores", {.min = 1, .max = 65536});
+    o.add("length_penalty", &beam.length_penalty, "0: by probability, 1: by its mean over the tokens",
+          {.min = 0, .max = 10});
+    o.add("no_repeat_ngram", &beam.no_repeat_ngram, "no so many tokens in a row twice (0: anything goes)", {.min = 0});
+    o.add("max_tokens", &beam.max_tokens, "of an answer (0: twice the source's and 16 more)",
+          {.min = 0, .max = 1 << 20});
+    o.group("Running");
+    o.add("threads", &threads, "cores to use (0: all)", {.min = 0, .max = 1024});
+    o.add("json", &json, "print answers and scores as JSON");
+    return o;
+  }
+};
+
+std::vector<std::string> sources_of(const TranslateRequest& r, const Io& io) {
+  if (r.source_file.empty()) return {r.source};
+  std::vector<std::string> lines;
+  const std::string text = read_text(r.source_file, io);
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    if (!lines.back().empty() && lines.back().back() == '\r') lines.back().pop_back();
+    at = end + 1;
+  }
+  BARY_CHECK(!lines.empty(), "translate: {} holds no source; write one a line", r.source_file);
+  return lines;
+}
+
+CodedPair coded(const LoadedSeq2Seq& m, const std::string& source, const std::vector<int32_t>& target) {
+  BARY_CHECK(!source.empty(), "translate: the source is empty; give --source TEXT");
+  return {source_tokens(m.source, source), target};
+}
+
+std::vector<std::string> pieces(const Tokenizer& t, std::span<const int32_t> ids) {
+  std::vector<std::string> out;
+  for (int32_t id : ids) out.push_back(t.is_special(id) ? std::string(t.bytes_of(id)) : t.decode(std::span(&id, 1)));
+  return out;
+}
+
+void show_attention(LoadedSeq2Seq& m, const std::string& source, const Hypothesis& h, Io& io) {
+  const CodedPair pair = coded(m, source, h.ids);
+  const std::vector<Tensor> maps = cross_patterns(*m.model, batch_of(std::span(&pair, 1), pair_tokens(m.target)));
+  std::vector<std::string> rows = pieces(m.target, h.ids), columns = pieces(m.source, pair.source);
+  rows.push_back("<eos>");
+  for (size_t layer = 0; layer < maps.size(); ++layer) {
+    const Tensor mean = mean_over_heads(maps[layer]);
+    io.print(
+        fmt::format("\nblock {}: what each token of the answer read (mean of {} heads)\n", layer, maps[layer].dim(1)));
+    io.print(text_heatmap(mean.to_vector(), rows, columns, io.unicode));
+  }
+}
+
+nlohmann::json to_json(const LoadedSeq2Seq& m, const std::string& source, const std::vector<Hypothesis>& found) {
+  nlohmann::json answers = nlohmann::json::array();
+  for (const Hypothesis& h : found)
+    answers.push_back({{"text", m.target.decode(h.ids)},
+                       {"ids", h.ids},
+                       {"log_probability", h.log_probability},
+                       {"score", h.score},
+                       {"ended", h.ended}});
+  return {{"source", source}, {"answers", answers}};
+}
+
+int score_target(const LoadedSeq2Seq& m, const TranslateRequest& r, Io& io) {
+  const CodedPair pair = coded(m, r.source, m.target.encode(r.target, SpecialPolicy::as_text()));
+  const double p = log_probabilities(*m.model, batch_of(std::span(&pair, 1), pair_tokens(m.target)))[0];
+  if (r.json) {
+    io.print(dump_json({{"source", r.source}, {"target", r.target}, {"log_probability", p}}) + "\n");
+  } else {
+    io.print(fmt::format("log p = {:.6f} nats over {} tokens and the end\n", p, pair.target.size()));
+  }
+  return kExitOk;
+}
+
+int run_translate(std::span<const std::string> args, Io& io) {
+  TranslateRequest r;
+  Options o = r.options();
+  auto rest = o.parse_args(args);
+  BARY_CHECK(rest.size() == 1, "translate: one model answers, {} came; name the folder of a run or checkpoint",
+             rest.size());
+  set_threads(static_cast<int>(r.threads));
+  LoadedSeq2Seq m = load_seq2seq(rest[0]);
+  if (o.is_set("target")) return score_target(m, r, io);
+  const std::vector<std::string> sources = sources_of(r, io);
+  InterruptGuard guard;
+  r.beam.cancelled = [] { return interrupted(); };
+  const bool stream = sources.size() == 1 && r.beam.beam == 1 && !r.json;
+  StreamDecoder decoder(m.target);
+  if (stream) r.beam.on_token = [&](size_t, int32_t token) { io.print(decoder.push(token)), io.flush(); };
+  const auto found = translate({*m.model, m.source, m.target}, sources, r.beam);
+  if (stream) io.print(decoder.flush() + "\n");
+  nlohmann::json all = nlohmann::json::array();
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (r.json) {
+      all.push_back(to_json(m, sources[i], found[i]));
+      continue;
+    }
+    for (const Hypothesis& h : found[i]) {
+      if (r.beam.n_best > 1) io.print(fmt::format("{:10.4f}  ", h.score));
+      if (!stream) io.print(m.target.decode(h.ids) + "\n");
+    }
+    if (r.attention && !found[i].empty()) show_attention(m, sources[i], found[i][0], io);
+  }
+  if (r.json) io.print(dump_json(all) + "\n");
+  return interrupted() ? kExitInterrupted : kExitOk;
+}
+
+}  // namespace
+
+Command translate_command() {
+  return {"translate",
+          "let a model of pairs answer",
+          "RUN|CHECKPOINT --source TEXT [--key value ...]",
+          {{"bary translate runs/reverse --source abcdef", "the most likely answer, token by token"},
+           {"bary translate runs/numbers --source 1984 --beam 4 --n_best 3", "three answers with their scores"},
+           {"bary translate runs/reverse --source abcdef --attention", "and what each token read of the source"},
+           {"bary translate runs/numbers --source 7 --target seven", "how likely is this answer?"},
+           {"cat sources.txt | bary translate runs/numbers --source_file - --json", "many, for a program"}},
+          [] { return TranslateRequest().options().help(); },
+          run_translate};
+}
+
+}  // namespace bary

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside train/: what a model says of targets, from its logits.
+#pragma once
+#include "bary/train/evaluate.h"
+
+namespace bary {
+
+// Loss, counted targets, those that are the most likely token (the first of equal ones), and the sequences of (B,T,V)
+// logits all of whose counted targets are.
+Evaluation judged(const Tensor& logits, std::span<const int32_t> targets);
+void add(const Evaluation& part, Evaluation& total);
+
+}  // namespace bary
