@@ -98,9 +98,8 @@ class Screen {
     if (e.val.tokens) val_.x.push_back(static_cast<double>(e.step)), val_.y.push_back(e.val.loss());
     std::string text = fmt::format("step {:>6}  train loss {:.4f}", grouped(e.step), e.train.loss());
     if (e.val.tokens) text += fmt::format("  val loss {:.4f}  perplexity {:.2f}", e.val.loss(), e.val.perplexity());
-    if (e.val.sequences)
-      text += fmt::format("  tokens right {}  whole {} {}", percent_text(e.val.accuracy()),
-                          s_.pairs ? "targets" : "windows", percent_text(e.val.exact_match()));
+    if (e.val.sequences) text += fmt::format("  tokens right {}", percent_text(e.val.accuracy()));
+    if (e.val.sequences && s_.pairs) text += fmt::format("  whole targets {}", percent_text(e.val.exact_match()));
     if (e.val.bytes) text += fmt::format("  {:.3f} bits per byte", e.val.bits_per_byte());
     if (e.final) text += "  (whole texts)";
     line_out(text + (e.best ? "  *best" : ""));
@@ -164,10 +163,11 @@ void report(const TrainRequest& r, const TrainStart& s, const TrainResult& t, Io
     return;
   }
   if (t.val.sequences) {
-    io.print(fmt::format("held out: tokens right {}, whole {} {} of {}; perplexity {:.3f} (train {:.3f})\n",
-                         percent_text(t.val.accuracy()), s.pairs ? "targets" : "windows",
-                         percent_text(t.val.exact_match()), grouped(t.val.sequences), t.val.perplexity(),
-                         t.train.perplexity()));
+    const std::string whole =
+        s.pairs ? fmt::format(", whole targets {} of {}", percent_text(t.val.exact_match()), grouped(t.val.sequences))
+                : fmt::format(" of {} that were hidden", grouped(t.val.tokens));
+    io.print(fmt::format("held out: tokens right {}{}; perplexity {:.3f} (train {:.3f})\n",
+                         percent_text(t.val.accuracy()), whole, t.val.perplexity(), t.train.perplexity()));
   } else if (t.val.tokens) {
     io.print(fmt::format("held-out perplexity {:.2f} (train {:.2f}), {:.3f} bits per byte\n", t.val.perplexity(),
                          t.train.perplexity(), t.val.bits_per_byte()));

@@ -127,7 +127,8 @@ TrainRequest parse_train_request(std::span<const std::string> args, std::vector<
   r.train.check();
   // Of pairs the vocabularies come with the data; that there is a source is known now.
   const bool reads = r.model.arch == Arch::encoder_decoder || r.model.recurrent();
-  if (!r.train.task.empty() && reads && !r.model.has_source()) r.model.source_vocab_size = r.model.vocab_size;
+  if (!r.train.task.empty() && reads != r.model.has_source())
+    r.model.source_vocab_size = reads ? r.model.vocab_size : 0;
   r.model.check();
   return r;
 }

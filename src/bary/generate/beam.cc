@@ -72,7 +72,7 @@ void forbid_repeats(const std::vector<int32_t>& ids, int64_t n, std::vector<doub
 class Search {
  public:
   Search(const Seq2Seq& model, std::span<const std::vector<int32_t>> sources, size_t first, const BeamOptions& o)
-      : model_(model), o_(o) {
+      : model_(model), o_(o), ends_(std::find(o.never.begin(), o.never.end(), o.tokens.eos) == o.never.end()) {
     memory_ = model.encode(pad(sources, o.tokens.pad));
     int64_t most = 0;
     for (size_t i = 0; i < sources.size(); ++i) {
@@ -159,7 +159,8 @@ class Search {
   }
 
   bool finished(const Source& s, int64_t length) const {
-    if (s.rows.empty() || length == s.max_tokens) return true;
+    // after the last token one more pass asks only whether the target ends there
+    if (s.rows.empty() || length == s.max_tokens || (!ends_ && length + 1 == s.max_tokens)) return true;
     if (o_.beam == 1) return !s.ended.empty();  // greedy: what ends, ends
     if (static_cast<int64_t>(s.ended.size()) < o_.beam) return false;
     // No row can become better than its log p over the longest it may get.
@@ -183,6 +184,7 @@ class Search {
 
   const Seq2Seq& model_;
   const BeamOptions& o_;
+  bool ends_;  // may a target end by itself?
   Memory memory_;
   KvCache cache_;
   std::vector<Source> live_;

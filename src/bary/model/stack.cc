@@ -67,25 +67,11 @@ void Stack::ensure_positions(int64_t n) {
 }
 
 Tensor Stack::embed(std::span<const int32_t> ids, int64_t B, const Pass& pass) const {
-  const Tensor& positions = config_.pos == Position::learned ? wpe_.weight : sinusoids_;
-  Tensor x;
-  if (config_.embed_scale) {
-    x = embedding(ids, B, wte_.weight) * std::sqrt(static_cast<float>(config_.n_embd));
-    if (positions.defined()) {
-      std::vector<int32_t> places(ids.size());
-      const int64_t T = x.dim(1);
-      BARY_CHECK(
-          pass.first() + T <= positions.dim(0),
-          "embedding: position {} asked for, the table ends at {}; shorten the text or use a model with a longer "
-          "context",
-          pass.first() + T - 1, positions.dim(0) - 1);
-      for (size_t r = 0; r < places.size(); ++r)
-        places[r] = static_cast<int32_t>(pass.first() + static_cast<int64_t>(r) % T);
-      x = x + embedding(places, B, positions);
-    }
-  } else {
-    x = embedding(ids, B, wte_.weight, positions, pass.first());
-  }
+  EmbeddingOptions o;
+  o.positions = config_.pos == Position::learned ? wpe_.weight : sinusoids_;
+  o.first = pass.first();
+  o.scale = config_.embed_scale ? std::sqrt(static_cast<float>(config_.n_embd)) : 1.0f;
+  const Tensor x = embedding(ids, B, wte_.weight, o);
   const auto site = drop_site(config_.dropout, pass, side_.first_layer, DropSite::embedding);
   return tap(hook_.empty() ? "hook_embed" : hook_ + ".hook_embed", dropout(x, site, {pass.sequence, 0}));
 }

@@ -243,11 +243,43 @@ KeyValues memorise(const Tensor& kv, int64_t kv_heads) {
   return memory;
 }
 
+namespace {
+
+// Sequences that follow each other, each with one query of the same source (a beam's hypotheses), are that source's
+// queries: as many rows for one look at its keys. No row's result depends on how many came with it.
+Tensor one_query_each(const AttentionSides& s, const AttentionOptions& o, const KeyValues& memory,
+                      const std::vector<int64_t>& of) {
+  std::vector<int64_t> begins;
+  for (int64_t b = 0; b < s.B; ++b)
+    if (b == 0 || of[static_cast<size_t>(b)] != of[static_cast<size_t>(b) - 1]) begins.push_back(b);
+  begins.push_back(s.B);
+  const auto runs = static_cast<int64_t>(begins.size()) - 1;
+  Tensor y(Shape{s.B, 1, s.H * s.D});
+  const int64_t work = s.B / runs * s.S * s.D * s.group();
+  parallel_for(runs * s.G, std::max<int64_t>(1, (int64_t{1} << 16) / std::max<int64_t>(work, 1)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t b = begins[static_cast<size_t>(i / s.G)], g = i % s.G;
+                   const Keys keys = held(memory, of[static_cast<size_t>(b)] * memory.heads + g);
+                   for (int64_t h = g * s.group(); h < (g + 1) * s.group(); ++h) {
+                     kernel::AttentionHead head = s.head(o, b, h, 0);
+                     head.T = begins[static_cast<size_t>(i / s.G) + 1] - b;
+                     kernel::attention_forward(head, s.queries(b, h), s.q.stride(), keys.panels, keys.values,
+                                               keys.value_stride, y.row(b) + h * s.D, y.stride(), {});
+                   }
+                 }
+               });
+  return y;
+}
+
+}  // namespace
+
 Tensor cross_attention(const Tensor& q, const KeyValues& memory, const std::vector<int64_t>& of,
                        const AttentionOptions& o) {
   refuse_gradient("cross_attention over a memory", q);
   Kept kept;
   kept.sides = memory_sides("cross_attention", q, memory, of, o);
+  if (kept.sides.T == 1 && !o.look && o.dropout.p == 0) return one_query_each(kept.sides, o, memory, of);
   auto keys_of = [&](int64_t b, int64_t g) { return held(memory, of[static_cast<size_t>(b)] * memory.heads + g); };
   Tensor y = forward(kept, o, false, 0, keys_of);
   if (o.look) o.look(watched_pattern(kept, o, 0, keys_of));

@@ -147,10 +147,14 @@ Tensor rms_norm(const Tensor& x, const Tensor& w, float eps) { return normalise<
 
 namespace {
 
-// Adds row r of y's gradient to row where(r) of a table, group by group of the tape.
-void scatter_rows(const Tensor& y, GradientSlot table, const std::function<int64_t(int64_t)>& where) {
-  const int64_t rows = y.rows(), C = y.channels(), group = Tape::active()->group_of(rows);
-  auto gradient = [&](int64_t r) { return y.cotangent() + r * y.stride(); };
+// Adds rows of gradients, `stride` apart, to rows where(r) of a table, group by group of the tape.
+struct GradientRows {
+  const float* data;
+  int64_t stride, count, channels;
+};
+void scatter_rows(const GradientRows& y, GradientSlot table, const std::function<int64_t(int64_t)>& where) {
+  const int64_t rows = y.count, C = y.channels, group = Tape::active()->group_of(rows);
+  auto gradient = [&](int64_t r) { return y.data + r * y.stride; };
   auto to = [&](int64_t r) { return table.data + r * table.stride; };
   if (!Tape::active()->grouped()) {
     for (int64_t r = 0; r < rows; ++r) kernel::add_rows(1, C, gradient(r), 0, to(where(r)), 0);
@@ -168,39 +172,52 @@ void scatter_rows(const Tensor& y, GradientSlot table, const std::function<int64
   }
 }
 
-}  // namespace
-
-Tensor embedding(std::span<const int32_t> ids, int64_t B, const Tensor& tokens, const Tensor& positions,
-                 int64_t first) {
-  int64_t n = static_cast<int64_t>(ids.size()), T = B > 0 ? n / B : 0, C = tokens.channels();
-  BARY_CHECK(B > 0 && T * B == n, "embedding: {} ids do not make {} sequences of one length", n, B);
-  if (positions.defined()) {
-    BARY_CHECK(positions.channels() == C, "embedding: {} channels for tokens, {} for positions; they must be equal", C,
-               positions.channels());
-    BARY_CHECK(first >= 0 && first + T <= positions.dim(0),
+void check_embedding(std::span<const int32_t> ids, const Tensor& tokens, const EmbeddingOptions& o, int64_t T) {
+  if (o.positions.defined()) {
+    BARY_CHECK(o.positions.channels() == tokens.channels(),
+               "embedding: {} channels for tokens, {} for positions; they must be equal", tokens.channels(),
+               o.positions.channels());
+    BARY_CHECK(o.first >= 0 && o.first + T <= o.positions.dim(0),
                "embedding: position {} asked for, the table ends at {}; shorten the text or "
                "use a model with a longer context",
-               first + T - 1, positions.dim(0) - 1);
+               o.first + T - 1, o.positions.dim(0) - 1);
   }
-  Tensor y(Shape{B, T, C});
-  for (int64_t r = 0; r < n; ++r) {
-    int32_t id = ids[static_cast<size_t>(r)];
-    BARY_CHECK(id >= 0 && id < tokens.dim(0),
+  for (size_t r = 0; r < ids.size(); ++r)
+    BARY_CHECK(ids[r] >= 0 && ids[r] < tokens.dim(0),
                "embedding: token id {} at position {}, the vocabulary has {}; was the text "
                "encoded with another tokenizer?",
-               id, r, tokens.dim(0));
-    std::copy_n(tokens.row(id), C, y.row(r));
-    if (positions.defined()) kernel::add_rows(1, C, positions.row(first + r % T), 0, y.row(r), 0);
+               ids[r], r, tokens.dim(0));
+}
+
+}  // namespace
+
+Tensor embedding(std::span<const int32_t> ids, int64_t B, const Tensor& tokens, const EmbeddingOptions& o) {
+  const int64_t n = static_cast<int64_t>(ids.size()), T = B > 0 ? n / B : 0, C = tokens.channels();
+  BARY_CHECK(B > 0 && T * B == n, "embedding: {} ids do not make {} sequences of one length", n, B);
+  check_embedding(ids, tokens, o, T);
+  Tensor y(Shape{B, T, C});
+  for (int64_t r = 0; r < n; ++r) {
+    const float* token = tokens.row(ids[static_cast<size_t>(r)]);
+    for (int64_t c = 0; c < C; ++c) y.row(r)[c] = token[c] * o.scale;
+    if (o.positions.defined()) kernel::add_rows(1, C, o.positions.row(o.first + r % T), 0, y.row(r), 0);
   }
   record(
       y,
       [=, kept = std::vector<int32_t>(ids.begin(), ids.end())] {
+        GradientRows g{y.cotangent(), y.stride(), n, C};
+        auto gp = o.positions.grad().cleared(o.positions.defined() ? o.positions.rows() : 0);
+        if (gp) scatter_rows(g, gp, [&](int64_t r) { return o.first + r % T; });
         auto gt = tokens.grad().cleared(tokens.rows());
-        auto gp = positions.grad().cleared(positions.defined() ? positions.rows() : 0);
-        if (gt) scatter_rows(y, gt, [&](int64_t r) { return kept[static_cast<size_t>(r)]; });
-        if (gp) scatter_rows(y, gp, [&](int64_t r) { return first + r % T; });
+        Tensor scaled;
+        if (gt && o.scale != 1) {
+          scaled = Tensor(y.shape());
+          for (int64_t r = 0; r < n; ++r)
+            for (int64_t c = 0; c < C; ++c) scaled.row(r)[c] = g.data[r * g.stride + c] * o.scale;
+          g.data = scaled.data();
+        }
+        if (gt) scatter_rows(g, gt, [&](int64_t r) { return kept[static_cast<size_t>(r)]; });
       },
-      tokens, positions);
+      tokens, o.positions);
   return y;
 }
 

@@ -22,9 +22,13 @@ Tensor mlp(const Tensor& x, const MlpWeights& w, Activation act, const Tensor& o
 Tensor layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, float eps = 1e-5f);  // b may be undefined
 Tensor rms_norm(const Tensor& x, const Tensor& w, float eps = 1e-5f);
 
-// y[b,t] = tokens[ids[b,t]] + positions[first + t]; positions may be undefined. ids out of range are an Error.
-Tensor embedding(std::span<const int32_t> ids, int64_t B, const Tensor& tokens, const Tensor& positions = {},
-                 int64_t first = 0);
+// y[b,t] = scale tokens[ids[b,t]] + positions[first + t]; positions may be undefined. ids out of range are an Error.
+struct EmbeddingOptions {
+  Tensor positions = {};
+  int64_t first = 0;
+  float scale = 1;
+};
+Tensor embedding(std::span<const int32_t> ids, int64_t B, const Tensor& tokens, const EmbeddingOptions& o = {});
 
 // y_t = mean of x_0 .. x_t over each sequence of (B,T,C): one product with the row-normalised lower triangle.
 // With `running` (B,C) the sums continue from `first` earlier positions (generation).

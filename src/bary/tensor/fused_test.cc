@@ -123,15 +123,24 @@ TEST(Fused, Norms) {
 
 TEST(Fused, Embedding) {
   const std::vector<int32_t> ids{4, 0, 4, 2, 2, 2};  // 1 and 3 get no gradient, 2 three times
-  auto formula = [=](const std::vector<Doubles>& i) {
+  double scale = 1;
+  auto formula = [&](const std::vector<Doubles>& i) {
     Doubles y;
     for (size_t r = 0; r < 6; ++r)
       for (size_t c = 0; c < 3; ++c)
-        y.push_back(i[0][static_cast<size_t>(ids[r]) * 3 + c] + (i.size() > 1 ? i[1][(2 + r % 3) * 3 + c] : 0));
+        y.push_back(scale * i[0][static_cast<size_t>(ids[r]) * 3 + c] + (i.size() > 1 ? i[1][(2 + r % 3) * 3 + c] : 0));
     return y;
   };
   check_op({"embedding", {{5, 3}}, [=](auto& i) { return embedding(ids, 2, i[0]); }, formula, 3});
-  check_op({"with positions", {{5, 3}, {6, 3}}, [=](auto& i) { return embedding(ids, 2, i[0], i[1], 2); }, formula, 3});
+  check_op({"with positions",
+            {{5, 3}, {6, 3}},
+            [=](auto& i) {
+              return embedding(ids, 2, i[0], {i[1], 2});
+            },
+            formula,
+            3});
+  scale = 2.5;
+  check_op({"scaled", {{5, 3}, {6, 3}}, [=](auto& i) { return embedding(ids, 2, i[0], {i[1], 2, 2.5f}); }, formula, 3});
 }
 
 TEST(Fused, PrefixMean) {
@@ -299,10 +308,10 @@ TEST(Fused, MistakesAreNamed) {
   EXPECT_NE(text_of([&] { embedding(ids, 1, table); }).find("token id 10 at position 2, the vocabulary has 10"),
             std::string::npos);
   EXPECT_NE(text_of([&] { embedding(below, 1, table); }).find("token id -1"), std::string::npos);
-  EXPECT_NE(text_of([&] { embedding(std::vector<int32_t>(4, 0), 1, table, places); }).find("the table ends at 2"),
+  EXPECT_NE(text_of([&] { embedding(std::vector<int32_t>(4, 0), 1, table, {places}); }).find("the table ends at 2"),
             std::string::npos);
   EXPECT_THROW(embedding(std::vector<int32_t>(3, 0), 2, table), Error);
-  EXPECT_THROW(embedding(std::vector<int32_t>(3, 0), 1, table, Tensor({3, 5})), Error);
+  EXPECT_THROW(embedding(std::vector<int32_t>(3, 0), 1, table, {Tensor({3, 5})}), Error);
   EXPECT_THROW(linear_cross_entropy(x, table, {}, std::vector<int32_t>(6, 10)), Error);
   EXPECT_THROW(linear_cross_entropy(x, table, {}, std::vector<int32_t>(5, 0)), Error);
   EXPECT_THROW(linear_cross_entropy(x, Tensor({10, 3}), {}, std::vector<int32_t>(6, 0)), Error);

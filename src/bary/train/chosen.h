@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside train/: what a model says of targets, from its logits.
+// What a model says of targets, from its logits.
 #pragma once
 #include "bary/train/evaluate.h"
 

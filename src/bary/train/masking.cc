@@ -15,11 +15,13 @@ template <class Hide>
 void ask(const MaskName& name, std::span<int32_t> inputs, std::span<int32_t> targets, const Hide& hide) {
   RandomStream random(name.seed, Purpose::mask, name.step, name.sequence);
   const auto T = inputs.size();
-  const auto certain = static_cast<size_t>(random.below(T));  // so that no window asks for nothing
+  std::vector<uint8_t> asked(T);
+  for (uint8_t& a : asked) a = random.uniform() < 0.15;
+  if (std::find(asked.begin(), asked.end(), 1) == asked.end())  // no window asks for nothing
+    asked[static_cast<size_t>(random.below(T))] = 1;
   for (size_t t = 0; t < T; ++t) {
-    const bool asked = random.uniform() < 0.15 || t == certain;
-    targets[t] = asked ? inputs[t] : -1;
-    if (asked) inputs[t] = hide(inputs[t], random);
+    targets[t] = asked[t] ? inputs[t] : -1;
+    if (asked[t]) inputs[t] = hide(inputs[t], random);
   }
 }
 

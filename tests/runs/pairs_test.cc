@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models of pairs from a shell: trained, resumed, evaluated, asked; and what they refuse.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "program.h"
+
+namespace bary::runs_test {
+namespace {
+
+const std::string kSmall =
+    " --model copy --n_embd 32 --n_head 2 --n_layer 1 --max_length 6 --batch_size 32 --eval_iters 32 --eval_interval 0 "
+    "--learning_rate 5e-3 --grad_clip 1 --json ";
+
+class Pairs : public ::testing::Test {
+ protected:
+  nlohmann::json json(const std::string& line) {
+    const Ran r = shell(work_.path(), line);
+    EXPECT_EQ(r.code, 0) << line << "\n" << r.err;
+    return nlohmann::json::parse(r.out, nullptr, false);
+  }
+  void refused(const std::string& line, const std::vector<std::string>& names) {
+    const Ran r = shell(work_.path(), line);
+    EXPECT_EQ(r.code, 2) << line << "\n" << r.err;
+    for (const std::string& n : names)
+      EXPECT_NE(r.err.find(n), std::string::npos) << "wanted \"" << n << "\" in: " << r.err;
+    EXPECT_EQ(r.out, "");
+  }
+  std::string weights(const std::string& line) { return json(line)["weights_sha256"].get<std::string>(); }
+  Workplace work_;
+};
+
+TEST_F(Pairs, LearnAnswerAndAreMeasured) {
+  const auto trained = json("bary train --task copy --out_dir run --max_iters 400" + kSmall);
+  EXPECT_GT(trained["val_exact_match"].get<double>(), 0.9);
+  const auto answer = json("bary translate run --source abc --beam 3 --n_best 2 --json")[0];
+  ASSERT_EQ(answer["answers"].size(), 2u);
+  EXPECT_EQ(answer["answers"][0]["text"], "abc");
+  EXPECT_TRUE(answer["answers"][0]["ended"].get<bool>());
+  EXPECT_GE(answer["answers"][0]["score"].get<double>(), answer["answers"][1]["score"].get<double>());
+  const auto asked = json("bary translate run --source abc --target abc --json");
+  EXPECT_EQ(asked["log_probability"], answer["answers"][0]["log_probability"]) << "the same to the last bit";
+  const auto scores = json("bary eval run --count 50 --json")["scores"];
+  EXPECT_GT(scores[0]["exact_match"].get<double>(), 0.8);
+  EXPECT_EQ(scores[1]["exact_match"], 1.0) << "copying is what copying the source does";
+  const Ran shown = shell(work_.path(), "bary translate run --source abc --attention");
+  EXPECT_EQ(shown.out.substr(0, 4), "abc\n");
+  EXPECT_NE(shown.out.find("block 0: what each token of the answer read"), std::string::npos);
+  const Ran lines = shell(work_.path(), "printf 'abc\\nba\\n' | bary translate run --source_file -");
+  EXPECT_EQ(lines.out, "abc\nba\n");
+}
+
+TEST_F(Pairs, EveryArrangementResumesBitForBit) {
+  work_.write("pairs.tsv", "one two\ttwo one\nthree\tthree\nfour five six\tsix five four\nseven\tseven\n");
+  const std::string pairs = " --task pairs --data pairs.tsv --val_fraction 0.25" + kSmall;
+  const std::vector<std::string> arrangements{
+      "",
+      " --dropout 0.1 --label_smoothing 0.1 --share_embeddings true --tie_embeddings true",
+      " --batch_tokens 64",
+      " --arch lstm --attend additive --pos none",
+      " --arch gru --pos none --truncate 4",
+      " --arch decoder --pos learned",
+      " --arch decoder --pos learned --prefix true"};
+  int n = 0;
+  for (const std::string& a : arrangements) {
+    const std::string run = "run" + std::to_string(n++), half = "half" + std::to_string(n);
+    const std::string whole = weights("bary train --max_iters 6 --threads 1 --out_dir " + run + pairs + a);
+    json("bary train --max_iters 3 --threads 2 --out_dir " + half + pairs + a);
+    EXPECT_EQ(weights("bary train --init_from resume --max_iters 6 --threads 3 --json --out_dir " + half), whole) << a;
+  }
+}
+
+TEST_F(Pairs, RefuseWhatIsNotAPair) {
+  work_.write("bad.tsv", "a\tb\nno tab here\n");
+  refused("bary train --task pairs --data bad.tsv --out_dir run" + kSmall, {"bad.tsv", "line 2", "tab"});
+  work_.write("empty.tsv", "a\tb\n\tb\n");
+  refused("bary train --task pairs --data empty.tsv --out_dir run" + kSmall, {"line 2", "empty"});
+  work_.write("s.txt", "a\nb\n"), work_.write("t.txt", "a\n");
+  refused("bary train --task pairs --data s.txt --data_target t.txt --out_dir run" + kSmall,
+          {"s.txt", "t.txt", "2", "1"});
+  refused("bary train --task copie --out_dir run" + kSmall, {"copie", "copy"});
+  refused("bary train --task copy --label_smoothing 1 --out_dir run" + kSmall, {"label_smoothing", "1"});
+  refused("bary train --task copy --batch_tokens 5 --max_iters 1 --out_dir run" + kSmall,
+          {"batch_tokens is 5", "longer side"});
+  refused("bary train --task copy --arch encoder --out_dir run", {"encoder", "--task"});
+  refused("bary train --arch encoder-decoder --out_dir run", {"source_vocab_size"});
+}
+
+TEST_F(Pairs, ATargetOfOnlyTheEndIsLearned) {
+  work_.write("ends.tsv", "a\t\nb\t\nc\t\nd\t\n");
+  const auto trained =
+      json("bary train --task pairs --data ends.tsv --val_fraction 0.25 --max_iters 30 --out_dir run" + kSmall);
+  EXPECT_EQ(trained["val_exact_match"], 1.0);
+  EXPECT_EQ(json("bary translate run --source a --json")[0]["answers"][0]["text"], "");
+}
+
+TEST_F(Pairs, OtherArrangementsAreNamed) {
+  work_.write("text.txt", made_up_text(400));
+  json("bary train --task copy --out_dir pairs --max_iters 1" + kSmall);
+  json(
+      "bary train text.txt --vocab_size 300 --block_size 16 --n_embd 32 --n_head 2 --batch_size 4 --max_iters 1 "
+      "--eval_iters 2 --json --out_dir text");
+  refused("bary generate pairs", {"encoder-decoder", "bary translate"});
+  refused("bary translate text --source a", {"decoder", "encoder-decoder"});
+  refused("bary translate pairs --source ''", {"source", "empty"});
+  refused("bary translate pairs --source a --beam 0", {"beam", "0"});
+  refused("bary translate pairs --source a --beam 2 --n_best 3", {"n_best", "3", "2"});
+  refused("bary translate pairs --source a --beam 60000 --max_tokens 1000000", {"GB", "beam"});
+  json("bary train --task copy --pos learned --out_dir table --max_iters 1" + kSmall);
+  refused("bary translate table --source abcdefgabcdefg", {"7", "15"});
+  refused("bary train --init_from resume --out_dir pairs --min_length 5 --max_iters 2", {"other pairs", "--task"});
+}
+
+}  // namespace
+}  // namespace bary::runs_test
