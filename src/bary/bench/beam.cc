@@ -8,6 +8,9 @@ namespace bary {
 
 BeamBench::BeamBench(const ModelConfig& config, int64_t sources, int64_t beam, int64_t tokens, uint64_t seed)
     : model_(make_seq2seq(config, seed)) {
+  BARY_CHECK(config.vocab_size > 3 && config.source_vocab_size > 3,
+             "bench beam: vocabularies of {} and {}; three tokens are special, give more", config.vocab_size,
+             config.source_vocab_size);
   RandomStream random(seed, Purpose::test);
   for (int64_t i = 0; i < sources; ++i) {
     sources_.emplace_back(3 + random.below(18));

@@ -20,14 +20,15 @@ StepBench::StepBench(const ModelConfig& config, int64_t batch_size, uint64_t see
       batch_(batch_size),
       flops_(count_flops(config, config.block_size).training * static_cast<double>(batch_size)) {
   RandomStream random(seed, Purpose::test);
-  auto some = [&](int64_t n) {
+  auto some = [&](int64_t n, int64_t vocabulary) {
     std::vector<int32_t> ids(static_cast<size_t>(n));
-    for (int32_t& t : ids) t = static_cast<int32_t>(random.below(static_cast<uint64_t>(config.vocab_size)));
+    for (int32_t& t : ids) t = static_cast<int32_t>(random.below(static_cast<uint64_t>(vocabulary)));
     return ids;
   };
-  if (!pairs_) tokens_ = some(batch_size * (config.block_size + 1));
+  if (!pairs_) tokens_ = some(batch_size * (config.block_size + 1), config.vocab_size);
   for (int64_t b = 0; pairs_ && b < batch_size; ++b)
-    coded_.push_back({some(config.block_size), some(config.block_size - 1)});
+    coded_.push_back(
+        {some(config.block_size, config.source_vocab_size), some(config.block_size - 1, config.vocab_size)});
 }
 
 LossOf StepBench::losses() const {

@@ -29,7 +29,11 @@ TrainConfig settings_of(const std::filesystem::path& checkpoint, const PairEvalR
   }
   TrainConfig& t = run.train;
   if (!r.task.empty()) t.task = r.task;
-  if (!r.data.empty()) t.task = "pairs", t.data = r.data, t.data_target = r.data_target;
+  BARY_CHECK(r.data.empty() || r.task.empty() || r.task == "pairs",
+             "eval: --task {} makes its own pairs and --data names a file; give one of them", r.task);
+  BARY_CHECK(!r.data.empty() || r.data_target.empty(), "eval: --data_target has the targets of --data; give both");
+  // of a file to be judged on nothing is set apart: all of it is what a task has to learn from
+  if (!r.data.empty()) t.task = "pairs", t.data = r.data, t.data_target = r.data_target, t.val_fraction = 0;
   if (r.min_length) t.min_length = r.min_length;
   if (r.max_length) t.max_length = r.max_length;
   if (r.min_length && !r.max_length) t.max_length = std::max(t.max_length, r.min_length);
@@ -83,6 +87,8 @@ int eval_line(const std::string& folder, const TrainConfig& t, int64_t count, bo
   LoadedModel m = load_model(folder);
   BARY_CHECK(m.tokenizer.has_value(), "eval: {} has no tokenizer.json", m.folder.string());
   const PairData data(pair_task_of(t), {}, {m.tokenizer, {}});
+  for (const CodedPair& pair : data.fixed(PairSplit::held_out, count, t.eval_seed))
+    m.model->ensure_positions(static_cast<int64_t>(pair.source.size() + pair.target.size()) + 1);
   const Evaluation e = PairLineObjective(t, *m.model, data).evaluate(Part::held_out, count, t.eval_seed);
   if (json) {
     io.print(dump_json({{"model", m.folder.string()},
@@ -126,10 +132,12 @@ int eval_pairs(const std::string& folder, const PairEvalRequest& r, bool json, I
   if (!checkpoint_config(folder).has_source()) return eval_line(folder, t, r.count, json, io);
   LoadedSeq2Seq m = load_seq2seq(folder);
   const auto task = pair_task_of(t);
-  const bool listed = r.count == 0 && task->is_list();
+  // A list that is short enough as a whole; of longer ones, and of pairs without end, draws
+  const PairSplit split = r.data.empty() ? PairSplit::held_out : PairSplit::training;
+  const int64_t there = task->is_list() ? task->count(split) : 0;
+  const bool listed = there > 0 && (r.count == 0 || there <= r.count);
   const std::vector<TextPair> pairs =
-      listed ? listed_pairs(*task, PairSplit::held_out)
-             : drawn_pairs(*task, t.eval_seed, PairSplit::held_out, r.count ? r.count : 1000);
+      listed ? listed_pairs(*task, split) : drawn_pairs(*task, t.eval_seed, split, r.count ? r.count : 1000);
   std::vector<std::string> answers;
   for (const auto& best : translate({*m.model, m.source, m.target}, copied_sources(pairs), r.beam))
     answers.push_back(m.target.decode(best[0].ids));

@@ -75,7 +75,7 @@ int run_params(std::span<const std::string> args, Io& io) {
     if (!rest.empty()) {
       name = rest[0];
       std::error_code ignored;
-      r.model = std::filesystem::is_directory(name, ignored) ? load_model(name).model->config() : preset(name);
+      r.model = std::filesystem::is_directory(name, ignored) ? checkpoint_config(name) : preset(name);
     }
   }
   Options o = r.options();

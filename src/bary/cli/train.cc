@@ -113,7 +113,7 @@ class Screen {
     GenerateOptions o;
     o.max_new_tokens = r_.train.sample_tokens;
     o.seed = r_.train.seed;
-    if (s_.language->config().pos == Position::learned)
+    if (s_.language->config().learned_positions())
       o.max_new_tokens = std::min<int64_t>(o.max_new_tokens, s_.language->config().positions() - 1);
     auto text = generate(*s_.language, *s_.text->tokenizer, {r_.train.sample_prompt}, o);
     line_out(fmt::format("sample at step {}: {}{}", grouped(at), r_.train.sample_prompt, text[0].text));
@@ -151,6 +151,7 @@ nlohmann::json summary(const TrainRequest& r, const TrainResult& t) {
 std::string next_command(const TrainRequest& r, const TrainStart& s) {
   const std::string& run = r.train.out_dir;
   if (s.pair_model) return fmt::format("let it answer: bary translate {} --source \"...\"", run);
+  if (s.pairs) return fmt::format("measure it: bary eval {}", run);
   if (r.model.arch == Arch::encoder) return fmt::format("let it fill gaps: bary fill {} \"... [MASK] ...\"", run);
   return fmt::format("let it write: bary generate {} --prompt \"...\"", run);
 }
@@ -208,7 +209,7 @@ int run_train(std::span<const std::string> args, Io& io) {
 
 Command train_command() {
   return {"train",
-          "train a transformer on a text",
+          "train a model on a text or on pairs of texts",
           "[FILE|FOLDER|-|NAME] [--config FILE] [--key value ...]",
           {{"bary train", "the chapter's one-block transformer on tiny Shakespeare"},
            {"bary train book.txt --out_dir runs/book --n_layer 4 --max_iters 2000", "your own text"},

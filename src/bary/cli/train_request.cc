@@ -125,6 +125,26 @@ TrainRequest parse_train_request(std::span<const std::string> args, std::vector<
     }
   }
   r.train.check();
+  const TrainConfig& t = r.train;
+  BARY_CHECK(
+      !t.task.empty() ||
+          (t.data.empty() && t.data_target.empty() && t.source_tokenizer.empty() && !t.prefix && t.batch_tokens == 0),
+      "train: data, data_target, source_tokenizer, prefix and batch_tokens are of pairs of texts; add --task (pairs "
+      "for a file of your own)");
+  BARY_CHECK(t.task == "pairs" || (t.data.empty() && t.data_target.empty()),
+             "train: --task {} makes its own pairs and --data names a file; choose --task pairs for the file", t.task);
+  BARY_CHECK(
+      !t.prefix || (r.model.arch == Arch::decoder && r.model.mask == Mask::causal),
+      "train: prefix shows the source to all of a causal line (arch=decoder, mask=causal); this model has another "
+      "way to read it");
+  BARY_CHECK(t.truncate == 0 || r.model.recurrent(),
+             "train: truncate cuts the gradient of recurrent layers, and this is "
+             "arch={}; leave it out",
+             arch_name(r.model));
+  BARY_CHECK(
+      t.batch_tokens == 0 || t.gradient_accumulation_steps == 1,
+      "train: batch_tokens {} is the budget of a whole update; raise it instead of gradient_accumulation_steps {}",
+      t.batch_tokens, t.gradient_accumulation_steps);
   // Of pairs the vocabularies come with the data; that there is a source is known now.
   const bool reads = r.model.arch == Arch::encoder_decoder || r.model.recurrent();
   if (!r.train.task.empty() && reads != r.model.has_source())

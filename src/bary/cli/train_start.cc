@@ -62,6 +62,9 @@ TrainStart prepare_pairs(TrainRequest& r, Io&) {
   BARY_CHECK(r.model.arch != Arch::encoder,
              "train: an encoder writes nothing, and --task asks for targets; choose --arch encoder-decoder, decoder, "
              "rnn, lstm or gru");
+  BARY_CHECK(
+      r.model.mask != Mask::full || r.model.arch == Arch::encoder_decoder || r.model.recurrent(),
+      "train: mask=full would show every target to itself; leave it causal (and --prefix true shows the source)");
   const bool scratch = r.train.init_from == "scratch", resume = r.train.init_from == "resume";
   const bool one_stack = (scratch ? r.model : checkpoint_config(beginning(r))).arch == Arch::decoder;
   std::optional<LoadedModel> line;
@@ -82,21 +85,24 @@ TrainStart prepare_pairs(TrainRequest& r, Io&) {
   TrainStart s;
   s.pairs = std::make_unique<PairData>(
       task, PairDataOptions{r.train.tokenizer == "bpe" ? "char" : r.train.tokenizer, r.train.source_tokenizer}, given);
-  const PairFacts& facts = task->facts();
+  // Tokens of a character: one, or the bytes it may have where the tokenizer is of another kind
+  const int64_t each = r.train.tokenizer == "bpe" || r.train.tokenizer == "char" ? 1 : 4;
+  const int64_t source = task->facts().longest_source * each, target = task->facts().longest_target * each;
   if (scratch) {
     r.model.vocab_size = s.pairs->target().vocab_size();
     r.model.source_vocab_size = one_stack ? 0 : s.pairs->source().vocab_size();
-    r.model.block_size = one_stack ? facts.longest_source + facts.longest_target + 2
-                                   : std::max(facts.longest_source, facts.longest_target) + 1;
+    r.model.block_size = one_stack ? source + target + 2 : std::max(source, target) + 1;
     if (r.model.context && r.model.context < r.model.block_size) r.model.context = 0;
   }
   if (one_stack) {
     s.language = std::make_unique<LanguageModel>(r.model, r.train.seed);
     if (line && !resume) copy_parameters(line->model->parameters(), s.language->parameters());
+    s.language->ensure_positions(source + target + 2);
     s.objective = std::make_unique<PairLineObjective>(r.train, *s.language, *s.pairs);
   } else {
     s.pair_model = make_seq2seq(r.model, r.train.seed);
     if (both && !resume) copy_parameters(both->model->parameters(), s.pair_model->parameters());
+    s.pair_model->ensure_positions(source + 1, target + 1);
     s.objective = std::make_unique<PairObjective>(r.train, *s.pair_model, *s.pairs);
   }
   return s;
@@ -113,7 +119,8 @@ std::shared_ptr<const PairTask> pair_task_of(const TrainConfig& c) {
   if (c.task == "restoration") {
     CorpusOptions options;
     options.corpus_path = c.corpus;
-    for (const std::string& document : load_corpus(c.dataset, options).documents) o.text += document;
+    for (const std::string& document : load_corpus(c.dataset, options).documents)
+      o.text += document.empty() || document.back() == '\n' ? document : document + "\n";
   }
   return make_pair_task(c.task, o);
 }

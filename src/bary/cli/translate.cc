@@ -32,7 +32,7 @@ struct TranslateRequest {
     o.add("length_penalty", &beam.length_penalty, "0: by probability, 1: by its mean over the tokens",
           {.min = 0, .max = 10});
     o.add("no_repeat_ngram", &beam.no_repeat_ngram, "no so many tokens in a row twice (0: anything goes)", {.min = 0});
-    o.add("max_tokens", &beam.max_tokens, "of an answer (0: twice the source's and 16 more)",
+    o.add("max_tokens", &beam.max_tokens, "of an answer (0: as long as trained, or twice the source)",
           {.min = 0, .max = 1 << 20});
     o.group("Running");
     o.add("threads", &threads, "cores to use (0: all)", {.min = 0, .max = 1024});
@@ -92,6 +92,7 @@ nlohmann::json to_json(const LoadedSeq2Seq& m, const std::string& source, const 
 
 int score_target(const LoadedSeq2Seq& m, const TranslateRequest& r, Io& io) {
   const CodedPair pair = coded(m, r.source, m.target.encode(r.target, SpecialPolicy::as_text()));
+  m.model->ensure_positions(static_cast<int64_t>(pair.source.size()), static_cast<int64_t>(pair.target.size()) + 1);
   const double p = log_probabilities(*m.model, batch_of(std::span(&pair, 1), pair_tokens(m.target)))[0];
   if (r.json) {
     io.print(dump_json({{"source", r.source}, {"target", r.target}, {"log_probability", p}}) + "\n");

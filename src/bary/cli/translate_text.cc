@@ -19,6 +19,7 @@ std::vector<std::vector<Hypothesis>> translate(const Sides& sides, const std::ve
 }
 
 std::vector<std::string> sample_pairs(Seq2Seq& model, const PairData& data, uint64_t seed, int64_t count) {
+  if (data.task().facts().held_out <= 0) return {};
   const std::vector<TextPair> pairs = drawn_pairs(data.task(), seed, PairSplit::held_out, count);
   std::vector<std::string> sources, lines;
   for (const TextPair& p : pairs) sources.push_back(p.source);

@@ -53,6 +53,8 @@ std::vector<double> log_softmax(const Tensor& logits, int64_t r) {
   std::vector<float> copy(x, x + V);
   double log_sum = 0;  // of exp(x - max): the loss of the likeliest token
   kernel::cross_entropy_rows(1, V, copy.data(), V, &best, 0, &log_sum);
+  BARY_CHECK(std::isfinite(log_sum) && std::isfinite(x[best]), ErrorKind::numeric,
+             "beam search: the model's logits are not finite; its weights are damaged, use an earlier checkpoint");
   std::vector<double> out(static_cast<size_t>(V));
   for (int64_t v = 0; v < V; ++v)
     out[static_cast<size_t>(v)] = -(log_sum + (static_cast<double>(x[best]) - static_cast<double>(x[v])));
@@ -69,6 +71,11 @@ void forbid_repeats(const std::vector<int32_t>& ids, int64_t n, std::vector<doub
       log_p[static_cast<size_t>(ids[i + run - 1])] = kImpossible;
 }
 
+int64_t longest_target(const ModelConfig& c, const BeamOptions& o, int64_t source) {
+  const int64_t most = o.max_tokens ? o.max_tokens : std::max(c.block_size, 2 * source + 16);
+  return c.learned_positions() ? std::min(most, c.positions() - 1) : most;
+}
+
 class Search {
  public:
   Search(const Seq2Seq& model, std::span<const std::vector<int32_t>> sources, size_t first, const BeamOptions& o)
@@ -77,7 +84,7 @@ class Search {
     int64_t most = 0;
     for (size_t i = 0; i < sources.size(); ++i) {
       const auto S = static_cast<int64_t>(sources[i].size());
-      const int64_t limit = o.max_tokens ? o.max_tokens : 2 * S + 16;
+      const int64_t limit = longest_target(model.config(), o, S);
       live_.push_back({first + i, static_cast<int64_t>(i), limit, {Row{}}, {}});
       most = std::max(most, limit);
     }
@@ -196,9 +203,12 @@ void check(const Seq2Seq& model, std::span<const std::vector<int32_t>> sources, 
   BARY_CHECK(o.beam >= 1 && o.beam <= 65536, "beam is {}; it must be 1 (greedy) to 65536", o.beam);
   BARY_CHECK(o.n_best >= 1 && o.n_best <= o.beam, "n_best is {} of a beam of {}; ask for 1 to as many as the beam has",
              o.n_best, o.beam);
-  BARY_CHECK(o.max_tokens >= 0 && o.no_repeat_ngram >= 0 && std::isfinite(o.length_penalty) && o.together >= 1,
-             "max_tokens {}, no_repeat_ngram {} and length_penalty {} must be finite and not negative", o.max_tokens,
-             o.no_repeat_ngram, o.length_penalty);
+  BARY_CHECK(
+      o.max_tokens >= 0 && o.max_tokens <= 1 << 24 && o.no_repeat_ngram >= 0 && std::isfinite(o.length_penalty) &&
+          o.length_penalty >= 0 && o.together >= 1,
+      "max_tokens {} (at most 2^24), no_repeat_ngram {} and length_penalty {} must be finite and not negative, and "
+      "together {} at least 1",
+      o.max_tokens, o.no_repeat_ngram, o.length_penalty, o.together);
   for (int32_t token : o.never) BARY_CHECK(token >= 0 && token < V, "never: token {} of {}", token, V);
   for (size_t i = 0; i < sources.size(); ++i)
     BARY_CHECK(!sources[i].empty(), "source {} is empty; every source needs a token", i + 1);
@@ -219,19 +229,14 @@ void check_memory(const ModelConfig& c, const BeamOptions& o, int64_t rows, int6
 }  // namespace
 
 std::vector<std::vector<Hypothesis>> beam_search(Seq2Seq& model, std::span<const std::vector<int32_t>> sources,
-                                                 const BeamOptions& options) {
-  check(model, sources, options);
-  BeamOptions o = options;
+                                                 const BeamOptions& o) {
+  check(model, sources, o);
   size_t longest = 0;
   for (const auto& s : sources) longest = std::max(longest, s.size());
   const ModelConfig& c = model.config();
-  int64_t most = o.max_tokens ? o.max_tokens : 2 * static_cast<int64_t>(longest) + 16;
-  if (c.pos == Position::learned && !c.recurrent()) {
-    most = std::min(most, c.positions() - 1);
-    o.max_tokens = o.max_tokens ? std::min(o.max_tokens, most) : most;
-  }
+  const int64_t most = longest_target(c, o, static_cast<int64_t>(longest));
   const auto n = static_cast<int64_t>(sources.size());
-  check_memory(c, o, std::min(n, o.together) * o.beam, most + 1);
+  check_memory(c, o, std::min(n, o.together * threads()) * o.beam, most + 1);
   model.ensure_positions(static_cast<int64_t>(longest), most + 1);
   std::vector<std::vector<Hypothesis>> out(sources.size());
   const int64_t parts = (n + o.together - 1) / o.together;

@@ -14,7 +14,9 @@ namespace bary {
 
 struct BeamOptions {
   int64_t beam = 1, n_best = 1;
-  int64_t max_tokens = 0;       // of a target, its end not counted; 0: twice the source's and 16 more
+  // Of a target, its end not counted; 0: the window trained at, or twice the source and 16 more where that is longer.
+  // Either way as far as a learned table of positions goes.
+  int64_t max_tokens = 0;
   double length_penalty = 0;    // 0: by log p alone; 1: by its mean over the tokens
   int64_t no_repeat_ngram = 0;  // no so many tokens in a row twice; 0: anything goes
   PairTokens tokens;

@@ -82,7 +82,7 @@ Generated run_one(const Job& job, size_t index, std::vector<int32_t> ids) {
   const ModelConfig& c = job.model.config();
   const auto prompt = static_cast<int64_t>(ids.size());
   int64_t room = prompt + o.max_new_tokens;
-  if (c.pos == Position::learned) room = std::min(room, c.positions());
+  if (c.learned_positions()) room = std::min(room, c.positions());
   std::optional<KvCache> cache;
   if (o.cache && c.causal()) cache = job.model.make_cache(1, room);
   Generated out;
@@ -157,7 +157,7 @@ std::vector<Generated> generate(LanguageModel& model, const Tokenizer& tokenizer
     ids.push_back(prompt_ids(tokenizer, p));
     const auto n = static_cast<int64_t>(ids.back().size());
     const int64_t wanted = n + o.max_new_tokens;
-    model.ensure_positions(model.config().pos == Position::learned ? n : wanted);
+    model.ensure_positions(model.config().learned_positions() ? n : wanted);
   }
   std::vector<Generated> out(prompts.size());
   std::mutex speaking;

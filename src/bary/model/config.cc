@@ -62,7 +62,7 @@ void ModelConfig::check() const {
   for (auto [name, size] : sizes) BARY_CHECK(size >= 1, "{} is {}; it must be at least 1", name, size);
   BARY_CHECK(n_layer >= 0 && d_head >= 0 && n_kv_head >= 0,
              "n_layer {}, d_head {} and n_kv_head {} must not be negative", n_layer, d_head, n_kv_head);
-  BARY_CHECK(d_head > 0 || n_embd % n_head == 0,
+  BARY_CHECK(recurrent() || d_head > 0 || n_embd % n_head == 0,
              "n_embd {} is not divisible by n_head {}; choose another n_head, or give the width of a head with d_head",
              n_embd, n_head);
   BARY_CHECK(n_head % heads_kv() == 0, "n_head {} is not a multiple of n_kv_head {}; choose one that divides it",
@@ -83,17 +83,15 @@ void ModelConfig::check() const {
   check_rope_scaling(*this);
   // Sizes are products of these: a model that could not be addressed is refused before anything is allocated.
   const double most = 1e12;
-  BARY_CHECK(static_cast<double>(vocab_size) * static_cast<double>(n_embd) < most &&
-                 static_cast<double>(positions()) * static_cast<double>(n_embd) < most &&
-                 static_cast<double>(n_embd) * static_cast<double>(n_embd) * static_cast<double>(mlp_ratio) *
-                         static_cast<double>(n_layer + 1) <
-                     most &&
-                 static_cast<double>(n_embd) * static_cast<double>(n_head) * static_cast<double>(head_width()) *
-                         static_cast<double>(n_layer + 1) <
-                     most,
-             "the model would have more than 10^12 parameters (n_layer {}, n_embd {}, n_head {}, d_head {}, vocab_size "
-             "{}, context {}); make it smaller",
-             n_layer, n_embd, n_head, head_width(), vocab_size, positions());
+  const double layers = static_cast<double>(n_layer + 1 + (has_source() ? encoder_layers() : 0));
+  BARY_CHECK(
+      static_cast<double>(vocab_size + source_vocab_size) * static_cast<double>(n_embd) < most &&
+          static_cast<double>(positions()) * static_cast<double>(n_embd) < most &&
+          static_cast<double>(n_embd) * static_cast<double>(n_embd) * static_cast<double>(mlp_ratio) * layers < most &&
+          static_cast<double>(n_embd) * static_cast<double>(n_head) * static_cast<double>(head_width()) * layers < most,
+      "the model would have more than 10^12 parameters (n_layer {}, n_embd {}, n_head {}, d_head {}, vocab_size "
+      "{}, context {}); make it smaller",
+      n_layer, n_embd, n_head, head_width(), vocab_size, positions());
 }
 
 static const EnumNames<RopeScaling> kRopeScalings = {{"none", RopeScaling::none},
@@ -186,6 +184,7 @@ nlohmann::json to_json(const ModelConfig& c) {
   j["model_type"] = "bary";
   j["architectures"] = {c.has_source()            ? "BaryForConditionalGeneration"
                         : c.arch == Arch::encoder ? "BaryForMaskedLM"
+                        : c.recurrent()           ? "BaryRecurrentForCausalLM"
                                                   : "BaryDecoderForCausalLM"};
   j["n_positions"] = c.positions();
   j["n_ctx"] = c.positions();
@@ -233,10 +232,10 @@ ModelConfig read_as(const ModelConfig& trained, const Reading& r) {
   if (changed && c.pos == Position::rotary && !c.rope_original) c.rope_original = c.block_size;
   if (r.rope_scaling != RopeScaling::none) c.rope_scaling = r.rope_scaling, c.rope_factor = r.rope_factor;
   if (r.block_size) {
-    BARY_CHECK(c.pos != Position::learned || r.block_size <= c.positions(),
+    BARY_CHECK(!c.learned_positions() || r.block_size <= c.positions(),
                "block_size {}: the model learned {} positions; read no more, or train with a larger context",
                r.block_size, c.positions());
-    c.context = c.pos == Position::learned ? c.positions() : std::max(c.context, r.block_size);
+    c.context = c.learned_positions() ? c.positions() : std::max(c.context, r.block_size);
     c.block_size = r.block_size;
   }
   c.check();

@@ -56,6 +56,7 @@ struct ModelConfig {
   int64_t mlp_width() const { return mlp_ratio * n_embd; }
   int64_t encoder_layers() const { return n_encoder_layer ? n_encoder_layer : n_layer; }
   bool recurrent() const { return arch == Arch::rnn || arch == Arch::lstm || arch == Arch::gru; }
+  bool learned_positions() const { return pos == Position::learned && !recurrent(); }  // a table that ends
   bool has_source() const { return source_vocab_size > 0; }
   Mask seen() const { return arch == Arch::encoder ? Mask::full : mask; }  // the mask of a single stack
   bool final_norm() const { return n_layer > 0 && (norm == NormPlace::pre || norm == NormPlace::parallel); }

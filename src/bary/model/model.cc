@@ -16,7 +16,7 @@ std::vector<std::string> residual_taps(const ModelConfig& c) {
   std::vector<std::string> names;
   auto stack = [&](const std::string& embed, const std::string& blocks, int64_t n) {
     names.push_back(embed);
-    for (int64_t i = 0; i < n; ++i)
+    for (int64_t i = 0; i < n && !c.recurrent(); ++i)
       for (const char* end : {".hook_resid_pre", ".hook_resid_mid", ".hook_resid_post"})
         names.push_back(blocks + std::to_string(i) + end);
   };

@@ -25,6 +25,7 @@ LineBatch lines_of(std::span<const CodedPair> pairs, const PairTokens& tokens) {
   std::vector<std::vector<int32_t>> lines;
   LineBatch batch;
   for (const CodedPair& p : pairs) {
+    BARY_CHECK(!p.source.empty(), "lines_of: an empty source; every one ends with <eos>");
     std::vector<int32_t> line(p.source.begin(), p.source.end() - 1);  // <bos> parts the two
     line.push_back(tokens.bos);
     batch.sources.push_back(static_cast<int64_t>(line.size()));

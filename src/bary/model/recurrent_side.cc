@@ -13,7 +13,9 @@ Cell cell_of(const ModelConfig& c) {
 
 RecurrentSide::RecurrentSide(const Scope& s, const ModelConfig& c, int64_t vocab_size, int64_t n_layer,
                              int64_t first_layer, const Tensor& tokens)
-    : stack(s / "rnn", {cell_of(c), c.n_embd, c.n_embd, n_layer, c.dropout, first_layer}), dropout(c.dropout) {
+    : stack(s / "rnn", {cell_of(c), c.n_embd, c.n_embd, n_layer, c.dropout, first_layer}),
+      dropout(c.dropout),
+      hook(s.hook.empty() ? "hook_embed" : s.hook + ".hook_embed") {
   if (tokens.defined()) {
     wte.weight = tokens;
   } else {
@@ -25,7 +27,7 @@ RecurrentStackOutput RecurrentSide::operator()(std::span<const int32_t> ids, int
                                                const Pass& pass) const {
   FlushDenormals flush;  // as in every worker
   const auto site = drop_site(dropout, pass, stack.config.first_layer, DropSite::embedding);
-  const Tensor x = tap("hook_embed", bary::dropout(embedding(ids, B, wte.weight), site, {pass.sequence, pass.first()}));
+  const Tensor x = tap(hook, bary::dropout(embedding(ids, B, wte.weight), site, {pass.sequence, pass.first()}));
   const bool going_on = pass.cache && !pass.cache->recurrent.layers.empty();
   RecurrentOptions o;
   o.lengths = pass.lengths, o.truncate = pass.truncate;

@@ -3,6 +3,7 @@
 //   x = E[id];  dropout;  s_t = cell(x_t, s_{t-1}) layer by layer                                    (B,T) -> (B,T,C)
 #pragma once
 #include <span>
+#include <string>
 
 #include "bary/model/config.h"
 #include "bary/nn/recurrent.h"
@@ -20,6 +21,7 @@ struct RecurrentSide {
   Embedding wte;
   RecurrentStack stack;
   double dropout;
+  std::string hook;
 };
 
 Cell cell_of(const ModelConfig& c);

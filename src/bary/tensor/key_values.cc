@@ -26,7 +26,7 @@ Buffer copy_of(const Buffer& from, int64_t used) {
 
 void KeyValues::reorder(const std::vector<int64_t>& from) {
   if (B > 0 && static_cast<int64_t>(from.size()) == B && std::is_sorted(from.begin(), from.end()) &&
-      std::adjacent_find(from.begin(), from.end()) == from.end() && from.front() == 0)
+      std::adjacent_find(from.begin(), from.end()) == from.end() && from.front() == 0 && from.back() == B - 1)
     return;  // everyone goes on from itself
   std::vector<int64_t> users(static_cast<size_t>(B), 0);
   for (int64_t b : from) {

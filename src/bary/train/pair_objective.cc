@@ -13,7 +13,7 @@ namespace {
 using Some = std::span<const CodedPair>;
 
 std::vector<CodedPair> pairs_of(const PairData& data, const TrainConfig& c, int64_t it) {
-  return data.update(c.seed, it, {c.sequences(), c.batch_tokens * c.gradient_accumulation_steps});
+  return data.update(c.seed, it, {c.sequences(), c.batch_tokens});
 }
 
 int64_t longest(Some pairs) {
@@ -38,8 +38,7 @@ Evaluation evaluate_pairs(const PairData& data, Part part, int64_t count, uint64
 }
 
 double typical_flops(const ModelConfig& model, const TrainConfig& c, int64_t rows) {
-  const int64_t pairs =
-      c.batch_tokens ? c.batch_tokens * c.gradient_accumulation_steps / std::max<int64_t>(rows, 1) : c.sequences();
+  const int64_t pairs = c.batch_tokens ? c.batch_tokens / std::max<int64_t>(rows, 1) : c.sequences();
   return count_flops(model, rows).training * static_cast<double>(pairs);
 }
 

@@ -15,7 +15,7 @@ class PairObjective : public Objective {
 
   Model& model() const override { return model_; }
   GradientSum::Result gradient(int64_t it, const Pass& pass, GradientSum& into) const override;
-  bool has(Part) const override { return true; }
+  bool has(Part part) const override { return part == Part::train || data_.task().facts().held_out > 0; }
   Evaluation evaluate(Part part, int64_t count, uint64_t seed) const override;
   double flops_per_update() const override;
   void look_again(int64_t it) const override;
@@ -36,7 +36,7 @@ class PairLineObjective : public Objective {
 
   Model& model() const override { return model_; }
   GradientSum::Result gradient(int64_t it, const Pass& pass, GradientSum& into) const override;
-  bool has(Part) const override { return true; }
+  bool has(Part part) const override { return part == Part::train || data_.task().facts().held_out > 0; }
   Evaluation evaluate(Part part, int64_t count, uint64_t seed) const override;
   double flops_per_update() const override;
   void look_again(int64_t it) const override;
