@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention between two texts, over padding, and over a prefix.
-#include <ranges>
-
 #include "bary/base/error.h"
 #include "bary/tensor/attention.h"
 #include "bary/tensor/attention_formula_test.h"
@@ -89,9 +87,8 @@ TEST(CrossAttention, PaddingAndNeighboursChangeNoBit) {
       EXPECT_EQ(one[0], rows_of(all[0], c.T, b, c.T, c.H * c.D));
       EXPECT_EQ(one[1], rows_of(all[1], c.T, b, c.T, c.H * c.D));
       EXPECT_EQ(one[2], rows_of(all[2], c.S, b, n, 2 * c.G * c.D));
-      for (int64_t s = n; s < c.S; ++s)
-        for (float g : rows_of(all[2], c.S, b, c.S, 2 * c.G * c.D) | std::views::drop(s * 2 * c.G * c.D))
-          ASSERT_EQ(g, 0);
+      const Floats whole = rows_of(all[2], c.S, b, c.S, 2 * c.G * c.D);
+      for (size_t i = static_cast<size_t>(n * 2 * c.G * c.D); i < whole.size(); ++i) ASSERT_EQ(whole[i], 0);
     }
   }
 }
