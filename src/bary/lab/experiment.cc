@@ -16,9 +16,10 @@ const Claim& Experiment::claim(const std::string& id) const {
 }
 
 const std::vector<Experiment>& experiments() {
-  static const std::vector<Experiment> all = {
-      average(),   embedding(), mixing(),     ladder(),    scores(),    scale(),  norms(), dropout(),
-      positions(), cost(),      parameters(), two_nouns(), induction(), parity(), leak(),  lengths()};
+  static const std::vector<Experiment> all = {average(),    embedding(),       mixing(),  ladder(),     scores(),
+                                              scale(),      norms(),           dropout(), positions(),  cost(),
+                                              parameters(), encoder_decoder(), encoder(), recurrence(), two_nouns(),
+                                              induction(),  annotated(),       parity(),  leak(),       lengths()};
   return all;
 }
 

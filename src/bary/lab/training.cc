@@ -13,8 +13,8 @@
 
 namespace bary::lab {
 
-double recipe_gflop(const Recipe& r) {
-  return count_flops(r.model, r.model.block_size).training * static_cast<double>(r.steps * r.batch) / 1e9;
+double recipe_gflop(const Recipe& r, int64_t T) {
+  return count_flops(r.model, T ? T : r.model.block_size).training * static_cast<double>(r.steps * r.batch) / 1e9;
 }
 
 Batches text_windows(const TrainData& data, int64_t T, uint64_t seed) {
@@ -24,29 +24,55 @@ Batches text_windows(const TrainData& data, int64_t T, uint64_t seed) {
   };
 }
 
-std::unique_ptr<LanguageModel> train_model(const Recipe& r, const Batches& batches, const Work& work,
-                                           const Watch& watch) {
-  auto model = std::make_unique<LanguageModel>(r.model, r.seed);
-  GradientSum gradient(*model, Traversal::automatic, r.batch);
-  AdamW optimizer(model->parameters(), r.adamw);
-  const Schedule schedule{ScheduleKind::constant, r.learning_rate, 0, r.warmup, r.steps, 0.2};
+Seen keep_losses(nlohmann::json& row, int64_t steps) {
+  row["steps"] = row["losses"] = nlohmann::json::array();
+  return [&row, steps](const StepSeen& s) {
+    if (keep_point(s.step, steps, 50))
+      row["steps"].push_back(static_cast<double>(s.step)), row["losses"].push_back(s.loss);
+  };
+}
+
+void train_updates(const Recipe& r, Model& model, const GradientOf& gradient_of, const Work& work, const Seen& seen) {
+  GradientSum gradient(model, Traversal::automatic, r.batch);
+  AdamW optimizer(model.parameters(), r.adamw);
+  const Schedule schedule{r.course, r.learning_rate, 0, r.warmup, r.steps, 0.2};
   for (int64_t it = 0; it < r.steps; ++it) {
     Pass pass;
     pass.training = true;
     pass.seed = r.seed;
     pass.step = static_cast<uint64_t>(it);
-    const auto sum = gradient.compute(
-        r.batch, r.model.block_size,
-        window_losses(*model, r.model.block_size,
-                      [&](int64_t s, std::span<int32_t> in, std::span<int32_t> out) { batches(it, s, in, out); }),
-        pass);
+    const auto sum = gradient_of(it, pass, gradient);
     AdamW::Report report{0, false};
     if (std::isfinite(sum.loss)) report = optimizer.step(gradient.values(), sum.tokens, learning_rate(schedule, it));
-    const double loss = report.finite ? sum.mean() : std::nan("");
-    if (watch) watch({it + 1, loss, report.norm}, *model);
+    if (seen) seen({it + 1, report.finite ? sum.mean() : std::nan(""), report.norm});
     work.progress(static_cast<double>(it + 1) / static_cast<double>(r.steps));
     if (!report.finite) break;
   }
+}
+
+TrainConfig objective_config(const Recipe& r) {
+  TrainConfig c;
+  c.batch_size = r.batch, c.seed = r.seed;
+  return c;
+}
+
+void train_objective(const Recipe& r, const Objective& objective, const Work& work, const Seen& seen) {
+  auto gradient_of = [&](int64_t it, const Pass& pass, GradientSum& into) {
+    return objective.gradient(it, pass, into);
+  };
+  train_updates(r, objective.model(), gradient_of, work, seen);
+}
+
+std::unique_ptr<LanguageModel> train_model(const Recipe& r, const Batches& batches, const Work& work,
+                                           const Watch& watch) {
+  auto model = std::make_unique<LanguageModel>(r.model, r.seed);
+  auto gradient_of = [&](int64_t it, const Pass& pass, GradientSum& into) {
+    auto window = [&](int64_t s, std::span<int32_t> in, std::span<int32_t> out) { batches(it, s, in, out); };
+    return into.compute(r.batch, r.model.block_size, window_losses(*model, r.model.block_size, window), pass);
+  };
+  train_updates(r, *model, gradient_of, work, [&](const StepSeen& s) {
+    if (watch) watch(s, *model);
+  });
   return model;
 }
 
@@ -78,17 +104,12 @@ Recipe shortened(Recipe r, const Plan& plan, int64_t quick_steps) {
 TextTraining train_on_text(Recipe r, const Work& work) {
   const TrainData& data = work.text();
   r.model.vocab_size = data.vocab_size;
-  std::vector<double> steps, losses;
-  auto model =
-      train_model(r, text_windows(data, r.model.block_size, r.seed), work, [&](const StepSeen& s, LanguageModel&) {
-        if (keep_point(s.step, r.steps, 50)) steps.push_back(static_cast<double>(s.step)), losses.push_back(s.loss);
-      });
+  nlohmann::json row;
+  const Seen seen = keep_losses(row, r.steps);
+  auto model = train_model(r, text_windows(data, r.model.block_size, r.seed), work,
+                           [&](const StepSeen& s, LanguageModel&) { seen(s); });
   const Perplexities p = perplexities(*model, data, work.plan.budget == Budget::smoke);
-  nlohmann::json row = {{"parameters", model->parameters().count()},
-                        {"steps", steps},
-                        {"losses", losses},
-                        {"val", p.val},
-                        {"train", p.train}};
+  row["parameters"] = model->parameters().count(), row["val"] = p.val, row["train"] = p.train;
   return {std::move(model), std::move(row)};
 }
 

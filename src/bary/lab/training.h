@@ -8,19 +8,22 @@
 
 #include "bary/lab/experiment.h"
 #include "bary/model/language_model.h"
-#include "bary/train/adamw.h"
+#include "bary/train/config.h"
+#include "bary/train/objective.h"
+#include "bary/train/schedule.h"
 
 namespace bary::lab {
 
 struct Recipe {
   ModelConfig model;
   int64_t steps = 3000, batch = 64;
-  double learning_rate = 1e-3;  // constant after the warm-up
+  double learning_rate = 1e-3;  // after the warm-up
   int64_t warmup = 0;
   uint64_t seed = 1;
   AdamWOptions adamw{};
+  ScheduleKind course = ScheduleKind::constant;  // of the learning rate; what falls falls to 0 at the last step
 };
-double recipe_gflop(const Recipe& r);
+double recipe_gflop(const Recipe& r, int64_t T = 0);  // for sequences of T tokens; 0: of the model's block_size
 
 // Sequence s of step `step`; inputs and targets are model.block_size long, targets of -1 do not count.
 using Batches = std::function<void(int64_t step, int64_t s, std::span<int32_t> inputs, std::span<int32_t> targets)>;
@@ -34,8 +37,18 @@ struct StepSeen {
 };
 // Called after every update.
 using Watch = std::function<void(const StepSeen&, LanguageModel&)>;
+using Seen = std::function<void(const StepSeen&)>;
+Seen keep_losses(nlohmann::json& row, int64_t steps);  // row["steps"] and row["losses"], thinned; the row outlives it
 
-// A loss that is not finite ends the training where it is: its last loss is NaN.
+// The updates of a recipe, whatever is learned from: `gradient` puts the sum of update `it` into `into`. A loss that is
+// not finite ends the training where it is: its last loss is NaN.
+using GradientOf = std::function<GradientSum::Result(int64_t it, const Pass& pass, GradientSum& into)>;
+void train_updates(const Recipe& r, Model& model, const GradientOf& gradient_of, const Work& work,
+                   const Seen& seen = {});
+// Of what `bary train` can learn: `objective` was made with objective_config(r).
+void train_objective(const Recipe& r, const Objective& objective, const Work& work, const Seen& seen = {});
+TrainConfig objective_config(const Recipe& r);
+
 std::unique_ptr<LanguageModel> train_model(const Recipe& r, const Batches& batches, const Work& work,
                                            const Watch& watch = {});
 
