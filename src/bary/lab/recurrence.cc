@@ -15,7 +15,7 @@ Recipe copy_recipe(Attend attend, uint64_t seed, const Plan& plan) {
   r.model.arch = Arch::lstm, r.model.attend = attend;
   r.model.vocab_size = r.model.source_vocab_size = 11;
   r.model.n_embd = 64;
-  r.steps = plan.pick<int64_t>(2, 800, 2000), r.batch = plan.pick<int64_t>(4, 64, 64);
+  r.steps = plan.pick<int64_t>(2, 1200, 2000), r.batch = plan.pick<int64_t>(4, 64, 64);
   r.learning_rate = 5e-3, r.warmup = 100, r.course = ScheduleKind::cosine;
   r.adamw.grad_clip = 1;
   r.seed = seed;

@@ -249,7 +249,8 @@ Findings judge_recurrence(const Rows& rows, const Plan& plan) {
       "tokens of 1,024, 16 sequences, cross-entropy at step T alone; norms are means over the sequences. The LSTM with "
       "a forget bias of 1 is shown beside the others and takes no part in a verdict.",
       "Copying: one LSTM layer of 64 on each side, eight letters; AdamW, 5e-3 after 100 updates of warm-up and down to "
-      "0 along a cosine, gradients clipped at norm 1, batches of 64; 2,000 updates at the chapter's budget, 800 at the "
+      "0 along a cosine, gradients clipped at norm 1, batches of 64; 2,000 updates at the chapter's budget, 1,200 at "
+      "the "
       "quick. Attention adds its own matrices, so parameters differ as the table says.",
       "Times are the best of several on one core or more of this machine; operations are those of the products alone. "
       "A "
