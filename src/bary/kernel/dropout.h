@@ -25,21 +25,16 @@ inline uint32_t dropout_row_key(const DropoutSite& s, uint64_t sequence, uint32_
 }
 
 // the finaliser of MurmurHash3 over (row key, column): every column's draw is independent of its neighbours'
+constexpr uint32_t kDropoutColumn = 0x9E3779B9u, kDropoutMix[2] = {0x85EBCA6Bu, 0xC2B2AE35u};
 inline bool dropout_keeps(uint32_t row_key, uint32_t column, uint32_t threshold) {
-  uint32_t h = row_key ^ column * 0x9E3779B9u;
-  h = (h ^ h >> 16) * 0x85EBCA6Bu;
-  h = (h ^ h >> 13) * 0xC2B2AE35u;
+  uint32_t h = row_key ^ column * kDropoutColumn;
+  h = (h ^ h >> 16) * kDropoutMix[0];
+  h = (h ^ h >> 13) * kDropoutMix[1];
   return (h ^ h >> 16) >= threshold;
 }
 inline uint32_t dropout_threshold(float p) { return static_cast<uint32_t>(static_cast<double>(p) * 4294967296.0); }
 
 // y[c] = x[c] / (1-p) if kept, else 0, for columns first .. first+n-1; in place if y == x
-inline void dropout_row(const float* x, float* y, int64_t n, uint32_t row_key, uint32_t first, float p) {
-  const uint32_t threshold = dropout_threshold(p);
-  const float scale = 1.0f / (1.0f - p);
-  for (int64_t c = 0; c < n; ++c) {
-    y[c] = dropout_keeps(row_key, first + static_cast<uint32_t>(c), threshold) ? x[c] * scale : 0.0f;
-  }
-}
+void dropout_row(const float* x, float* y, int64_t n, uint32_t row_key, uint32_t first, float p);
 
 }  // namespace bary::kernel

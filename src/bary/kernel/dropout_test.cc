@@ -44,6 +44,15 @@ TEST(Dropout, WhereItStandsDecidesAndNothingElse) {
   for (size_t i = 0; i < 100; ++i) EXPECT_EQ(x[i], 2 * whole[i]);
 }
 
+TEST(Dropout, EveryInstructionSetKeepsTheSame) {
+  for (int64_t n : kSizes) {
+    std::vector<float> want;
+    for (int64_t c = 0; c < n; ++c)
+      want.push_back(dropout_keeps(77, 5 + static_cast<uint32_t>(c), dropout_threshold(0.3f)) ? 1.0f / 0.7f : 0.0f);
+    expect_same_bits(on_every_isa("mask", [&] { return mask(77, n, 0.3f, 5); }), want, std::to_string(n));
+  }
+}
+
 // Every part of the name matters: two masks that differ in one of them agree on half the places.
 TEST(Dropout, EveryPartOfTheNameGivesAnotherMask) {
   std::vector<uint32_t> keys{

@@ -162,107 +162,6 @@ void Gemm(const Product& g, const Right& b, const Epilogue& e) {
   }
 }
 
-enum class Into {  // what becomes of a tile of A^T B
-  chain,           // goes on from what C holds
-  fresh,           // C holds nothing yet
-  add,             // a chain of its own, added to C
-  fresh_add,       // the same, C counting as zeros
-};
-
-template <int MR, int NV, bool Tail>
-HWY_INLINE void transposed_tile(int64_t r, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
-                                int64_t ldc, int64_t last, Into into, Ahead<NV> soon) {
-  auto held = [&](int i, int j) HWY_ATTR {
-    return Tail && j == NV - 1 ? load_n(c + i * ldc + 16 * j, last) : load(c + i * ldc + 16 * j);
-  };
-  auto t = zero_tile<MR, NV>();
-  if (into == Into::chain) {
-    BARY_UNROLL for (int i = 0; i < MR; ++i) { BARY_UNROLL for (int j = 0; j < NV; ++j) t.v[i][j] = held(i, j); }
-  }
-  multiply<MR, NV, Tail>(t, r, a, 1, lda, b, ldb, last, soon);
-  if (into == Into::add || into == Into::fresh_add) {
-    BARY_UNROLL for (int i = 0; i < MR; ++i) {
-      BARY_UNROLL for (int j = 0; j < NV; ++j) t.v[i][j] = (into == Into::add ? held(i, j) : zero()) + t.v[i][j];
-    }
-  }
-  BARY_UNROLL for (int i = 0; i < MR; ++i) {
-    BARY_UNROLL for (int j = 0; j < NV; ++j) {
-      if (Tail && j == NV - 1) {
-        store_n(t.v[i][j], c + i * ldc + 16 * j, last);
-      } else {
-        store(t.v[i][j], c + i * ldc + 16 * j);
-      }
-    }
-  }
-}
-
-// Columns a tile's rows of A meet before the next tile's: one panel as wide as AVX-512's stays in the first-level cache
-// meanwhile; of narrow ones many share the cost of copying the tile's part of A (below).
-constexpr int64_t kGroup = kPanel >= 64 ? kPanel : 128;
-
-// MR columns of A over r rows, against a group of columns of B: `full` whole panels and one of NV vectors. Where the
-// group is of many panels those of A are copied side by side first: in place each row is a line of its own, and a power
-// of two between rows sends all of them to one set of the cache.
-template <int MR, int NV, bool Tail>
-HWY_INLINE void transposed_strip(int64_t full, int64_t last, int64_t r, const float* a, int64_t lda, const float* b,
-                                 int64_t ldb, float* c, int64_t ldc, bool next, Into into) {
-  constexpr int64_t kMost = 512;  // rows of a copy
-  HWY_ALIGN float strip[kGroup > kPanel ? kMost * MR : 1];
-  const float* from = a;
-  int64_t k_step = lda;
-  if constexpr (kGroup > kPanel) {
-    if (full > 0 && r <= kMost) {
-      for (int64_t k = 0; k < r; ++k) std::memcpy(strip + k * MR, a + k * lda, MR * sizeof(float));
-      from = strip, k_step = MR;
-    }
-    for (; full > 0; --full, b += kPanel, c += kPanel) {
-      const Ahead<kVectors> soon{c + MR * ldc, ldc, next ? MR * kVectors : 0};
-      transposed_tile<MR, kVectors, false>(r, from, k_step, b, ldb, c, ldc, 16, into, soon);
-    }
-  }
-  const Ahead<NV> soon{c + MR * ldc, ldc, next ? MR * NV : 0};
-  transposed_tile<MR, NV, Tail>(r, from, k_step, b, ldb, c, ldc, last, into, soon);
-}
-
-// All rows of C and a group of n columns, from r rows of A and B
-template <int NV, bool Tail>
-HWY_NOINLINE void transposed_group(int64_t m, int64_t n, int64_t r, const float* a, int64_t lda, const float* b,
-                                   int64_t ldb, float* c, int64_t ldc, const RowStart& start, Into into) {
-  const int64_t full = (n - 1) / kPanel, last = (n - 1) % 16 + 1;
-  auto rows = [&](auto count, int64_t i) HWY_ATTR {
-    constexpr int MR = decltype(count)::value;
-    const int64_t from = start.causal ? std::clamp<int64_t>(i + start.shift, 0, r) : 0;
-    transposed_strip<MR, NV, Tail>(full, last, r - from, a + from * lda + i, lda, b + from * ldb, ldb, c + i * ldc, ldc,
-                                   i + 2 * MR <= m, into);
-  };
-  int64_t i = 0;
-  for (; i + kRows <= m; i += kRows) rows(Int<kRows>(), i);
-  if (i < m) with_constant<kRows - 1>(m - i, [&](auto count) HWY_ATTR { rows(count, i); });
-}
-
-void GemmTransposed(int64_t m, int64_t n, int64_t r, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
-                    int64_t ldc, RowStart start) {
-  constexpr int64_t kBlock = 128;  // rows a block: both operands of a tile stay in the second-level cache
-  const int64_t block = start.group ? start.group : kBlock;
-  for (int64_t r0 = 0; r0 < r; r0 += block) {
-    const bool fresh = start.from_zero && r0 == 0;
-    const Into into = start.group ? (fresh ? Into::fresh_add : Into::add) : (fresh ? Into::fresh : Into::chain);
-    const RowStart here{start.causal, start.shift - r0};
-    const float *ar = a + r0 * lda, *br = b + r0 * ldb;
-    for (int64_t p = 0; p < n; p += kGroup) {
-      const int64_t columns = std::min(kGroup, n - p), rows = std::min(block, r - r0);
-      with_constant<kVectors>(((columns - 1) % kPanel + 16) / 16, [&](auto nv) HWY_ATTR {
-        constexpr int NV = decltype(nv)::value;
-        if (columns % 16 == 0) {
-          transposed_group<NV, false>(m, columns, rows, ar, lda, br + p, ldb, c + p, ldc, here, into);
-        } else {
-          transposed_group<NV, true>(m, columns, rows, ar, lda, br + p, ldb, c + p, ldc, here, into);
-        }
-      });
-    }
-  }
-}
-
 void SumRows(int64_t r, int64_t n, const float* a, int64_t lda, float* out) {
   for (int64_t j = 0; j < n; j += 16) {
     V16 s = load_n(out + j, n - j);
@@ -281,7 +180,6 @@ namespace bary::kernel {
 HWY_EXPORT(PanelWidth);
 HWY_EXPORT(Pack);
 HWY_EXPORT(Gemm);
-HWY_EXPORT(GemmTransposed);
 HWY_EXPORT(SumRows);
 
 int64_t panel_width() { return HWY_DYNAMIC_DISPATCH(PanelWidth)(); }
@@ -300,10 +198,6 @@ void gemm(const Product& product, const Right& b, const Epilogue& epilogue) {
 void gemm(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* packed, float* c, int64_t ldc,
           const Epilogue& epilogue) {
   gemm({m, n, k, a, lda, c, ldc}, {packed, 0, Form::packed}, epilogue);
-}
-void gemm_transposed(int64_t m, int64_t n, int64_t r, const float* a, int64_t lda, const float* b, int64_t ldb,
-                     float* c, int64_t ldc, RowStart start) {
-  HWY_DYNAMIC_DISPATCH(GemmTransposed)(m, n, r, a, lda, b, ldb, c, ldc, start);
 }
 void sum_rows(int64_t r, int64_t n, const float* a, int64_t lda, float* out) {
   HWY_DYNAMIC_DISPATCH(SumRows)(r, n, a, lda, out);

@@ -32,8 +32,9 @@ std::vector<float> product(const Matrix& a, const Matrix& b, const Matrix& start
   return c.values();
 }
 
+// From 24 columns on the operands are copied, 264 columns at a time.
 TEST(GemmTransposed, ContinuesOneChainPerElement) {
-  for (int64_t m : {1, 5, 6, 7, 20}) {
+  for (int64_t m : {1, 5, 6, 7, 20, 24, 29}) {
     for (int64_t n : kSizes) {
       for (int64_t r : {1, 17, 127, 128, 129}) {
         Matrix a = random_matrix(r, m, m + 2, 1), b = random_matrix(r, n, n + 1, 2), c = random_matrix(m, n, n, 3);
@@ -46,7 +47,7 @@ TEST(GemmTransposed, ContinuesOneChainPerElement) {
 }
 
 TEST(GemmTransposed, FromZeroNeverReadsWhatIsThere) {
-  for (int64_t m : {1, 6, 20}) {
+  for (int64_t m : {1, 6, 20, 26}) {
     for (int64_t n : kSizes) {
       for (int64_t r : {1, 128, 300}) {
         Matrix a = random_matrix(r, m, m + 2, 1), b = random_matrix(r, n, n + 1, 2), c(m, n, n + 3);
@@ -70,35 +71,62 @@ TEST(GemmTransposed, FromZeroNeverReadsWhatIsThere) {
   }
 }
 
-TEST(GemmTransposed, GroupsAreChainsOfTheirOwnAddedInOrder) {
-  for (int64_t group : {1, 64, 130, 500}) {
-    for (bool from_zero : {false, true}) {
-      const int64_t r = 300, m = 13, n = 70;
-      Matrix a = random_matrix(r, m, m, 1), b = random_matrix(r, n, n, 2), c = random_matrix(m, n, n, 3);
-      std::vector<float> want(static_cast<size_t>(m * n));
-      for (int64_t i = 0; i < m * n; ++i) {
-        float sum = from_zero ? 0.0f : c(i / n, i % n);
-        for (int64_t g = 0; g < r; g += group) {
-          float x = 0;
-          for (int64_t k = g; k < std::min(r, g + group); ++k) x = std::fma(a(k, i / n), b(k, i % n), x);
-          sum += x;
-        }
-        want[static_cast<size_t>(i)] = sum;
+// Row chains of `group` rows, added to `start` one after another
+std::vector<float> grouped_chains(const Matrix& a, const Matrix& b, const Matrix& start, int64_t group) {
+  std::vector<float> want;
+  for (int64_t i = 0; i < a.n(); ++i) {
+    for (int64_t j = 0; j < b.n(); ++j) {
+      float sum = start(i, j);
+      for (int64_t g = 0; g < a.rows(); g += group) {
+        float x = 0;
+        for (int64_t k = g; k < std::min(a.rows(), g + group); ++k) x = std::fma(a(k, i), b(k, j), x);
+        sum += x;
       }
-      const std::string what = ::testing::PrintToString(group);
-      expect_same_bits(on_every_isa(what,
-                                    [&] {
-                                      Matrix out(m, n, n + 3);
-                                      out.set([&](int64_t i, int64_t j) { return from_zero ? NAN : c(i, j); });
-                                      RowStart start;
-                                      start.from_zero = from_zero, start.group = group;
-                                      gemm_transposed(m, n, r, a.data(), a.ld(), b.data(), b.ld(), out.data(), out.ld(),
-                                                      start);
-                                      EXPECT_TRUE(out.gaps_untouched());
-                                      return out.values();
-                                    }),
-                       want, what);
+      want.push_back(sum);
     }
+  }
+  return want;
+}
+
+TEST(GemmTransposed, GroupsAreChainsOfTheirOwnAddedInOrder) {
+  for (int64_t m : {13, 30, 280}) {
+    for (int64_t group : {1, 40, 64, 128, 130, 299, 500}) {
+      for (bool from_zero : {false, true}) {
+        const int64_t r = 300, n = 70;
+        Matrix a = random_matrix(r, m, m, 1), b = random_matrix(r, n, n, 2), c = random_matrix(m, n, n, 3);
+        if (from_zero) c.fill(0);
+        const std::string what = ::testing::PrintToString(std::array{m, group});
+        auto product = [&] {
+          Matrix out(m, n, n + 3);
+          out.set([&](int64_t i, int64_t j) { return from_zero ? NAN : c(i, j); });
+          RowStart start;
+          start.from_zero = from_zero, start.group = group;
+          gemm_transposed(m, n, r, a.data(), a.ld(), b.data(), b.ld(), out.data(), out.ld(), start);
+          EXPECT_TRUE(out.gaps_untouched());
+          return out.values();
+        };
+        expect_same_bits(on_every_isa(what, product), grouped_chains(a, b, c, group), what);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+// A group too long for copies of enough columns
+TEST(GemmTransposed, LongGroups) {
+  const int64_t r = 3000, m = 25, n = 70;
+  Matrix a = random_matrix(r, m, m, 1), b = random_matrix(r, n, n, 2), c = random_matrix(m, n, n, 3);
+  for (int64_t group : {1100, 1500}) {
+    const std::string what = std::to_string(group);
+    auto product = [&] {
+      Matrix out(m, n);
+      out.set([&](int64_t i, int64_t j) { return c(i, j); });
+      RowStart start;
+      start.group = group;
+      gemm_transposed(m, n, r, a.data(), a.ld(), b.data(), b.ld(), out.data(), out.ld(), start);
+      return out.values();
+    };
+    expect_same_bits(on_every_isa(what, product), grouped_chains(a, b, c, group), what);
   }
 }
 

@@ -56,14 +56,17 @@ nlohmann::json layer(int64_t n, bool stored, const Work& work) {
   const int64_t times = n <= 1024 ? 5 : n <= 8192 ? 2 : 1;
   const Kept kept;
   Tensor result;
-  MemoryWatch whole;
-  const double total = fastest_ms(times, [&] { result = linear(attend(linear(x, qkv)), out); });
-  const double peak = static_cast<double>(whole.peak_floats() + x.rows() * x.stride()) * 4 / kMegabyte;
+  double total, peak;
+  {
+    const MemoryWatch whole;
+    total = fastest_ms(times, [&] { result = linear(attend(linear(x, qkv)), out); });
+    peak = static_cast<double>(whole.peak_floats() + x.rows() * x.stride()) * 4 / kMegabyte;
+  }
   work.progress(0.5);
   const double projections = fastest_ms(times + 1, [&] { linear(columns(linear(x, qkv), 0, kWidth), out); });
   result = Tensor();
   const Tensor projected = linear(x, qkv);
-  MemoryWatch alone;
+  const MemoryWatch alone;
   result = attend(projected);
   const double extra = static_cast<double>(alone.peak_floats() - result.rows() * result.stride()) * 4 / kMegabyte;
   return {{"total_ms", total},

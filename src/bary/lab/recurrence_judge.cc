@@ -250,12 +250,10 @@ Findings judge_recurrence(const Rows& rows, const Plan& plan) {
       "a forget bias of 1 is shown beside the others and takes no part in a verdict.",
       "Copying: one LSTM layer of 64 on each side, eight letters; AdamW, 5e-3 after 100 updates of warm-up and down to "
       "0 along a cosine, gradients clipped at norm 1, batches of 64; 2,000 updates at the chapter's budget, 1,200 at "
-      "the "
-      "quick. Attention adds its own matrices, so parameters differ as the table says.",
-      "Times are the best of several on one core or more of this machine; operations are those of the products alone. "
-      "A "
-      "core without neighbours loses less to waiting than a processor with thousands of lanes: what is "
-      "measured here is the least that sequence costs.",
+      "the quick. Attention adds its own matrices, so parameters differ as the table says.",
+      "Times are the best of several, on as many cores as the run was given; operations are those of the products "
+      "alone. One core loses little to waiting: a step is a product of a matrix and a vector, and the matrix lies in "
+      "its cache. A processor with thousands of lanes has nothing to fill them with.",
       "The text: widths chosen so that all have the parameters of the chapter's block within half a percent; the "
       "chapter's recipe for all of them, with no truncation and no clipping."};
   return f;

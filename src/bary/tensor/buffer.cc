@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -18,9 +19,12 @@ namespace {
 
 std::atomic<int64_t> g_floats{0};  // in pools or in use
 std::atomic<int64_t> g_most_kept{int64_t{1} << 28};
-std::atomic<int64_t> g_live{0}, g_peak{0};  // in use, and the most of that
+std::atomic<bool> g_watched{false};
+std::atomic<int64_t> g_live{0}, g_peak{0};  // in use beyond what was when the watch began, and the most of that
 
+// Only while somebody wants to know: threads that all write one count wait for each other.
 void count_live(int64_t floats) {
+  if (!g_watched.load(std::memory_order_relaxed)) return;
   const int64_t now = g_live.fetch_add(floats, std::memory_order_relaxed) + floats;
   int64_t peak = g_peak.load(std::memory_order_relaxed);
   while (now > peak && !g_peak.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
@@ -51,11 +55,6 @@ float* allocate(int64_t floats) {
 
 class BufferPool {
  public:
-  ~BufferPool() {
-    for (auto& [capacity, list] : free_)
-      for (float* p : list) release(p, capacity);
-    for (float* p : slabs_) std::free(p);
-  }
   float* take(int64_t capacity) {
     {
       std::lock_guard lock(mutex_);
@@ -73,21 +72,33 @@ class BufferPool {
   }
   void give(float* p, int64_t capacity) {
     std::lock_guard lock(mutex_);
-    if (capacity >= kOwnBlock && kept_ + capacity > g_most_kept) return release(p, capacity);
+    if (capacity >= kOwnBlock && (!leased_ || kept_ + capacity > g_most_kept)) return release(p, capacity);
     kept_ += capacity;
     free_[capacity].push_back(p);
   }
-  static std::shared_ptr<BufferPool>& mine() {
-    thread_local auto pool = std::make_shared<BufferPool>();
-    return pool;
+  void lease() {
+    std::lock_guard lock(mutex_);
+    leased_ = true;
   }
+  void leave() {  // large blocks go back to the system
+    std::lock_guard lock(mutex_);
+    leased_ = false;
+    for (auto it = free_.begin(); it != free_.end();) {
+      if (it->first < kOwnBlock) {
+        ++it;  // cut from a slab, whose other parts may be in use
+        continue;
+      }
+      for (float* p : it->second) release(p, it->first), kept_ -= it->first;
+      it = free_.erase(it);
+    }
+  }
+  static BufferPool* mine();
 
  private:
-  // Small blocks are cut off a slab, which goes back to the system as a whole with the pool.
+  // Small blocks are cut off a slab, which stays with the pool.
   float* cut(int64_t capacity) {  // by the pool's own thread only
     if (left_ < capacity) {
-      slabs_.push_back(allocate(kSlab));
-      next_ = slabs_.back();
+      next_ = allocate(kSlab);
       left_ = kSlab;
     }
     left_ -= capacity;
@@ -97,13 +108,55 @@ class BufferPool {
     if (capacity >= kOwnBlock) std::free(p);
     g_floats -= capacity;
   }
-  std::vector<float*> slabs_;
   float* next_ = nullptr;
   int64_t left_ = 0;
   std::mutex mutex_;
+  bool leased_ = false;  // by a thread that lives
   std::map<int64_t, std::vector<float*>> free_;
   int64_t kept_ = 0;
 };
+
+namespace {
+
+// Pools outlive their threads, since buffers may; the next thread takes over what one left. They are never destroyed,
+// so a buffer needs to count nothing to point at its own.
+struct Pools {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<BufferPool>> all;
+  std::vector<BufferPool*> left;
+};
+Pools& pools() {
+  static auto* const p = new Pools;
+  return *p;
+}
+
+struct Lease {
+  BufferPool* pool;
+  Lease() {
+    std::lock_guard lock(pools().mutex);
+    if (pools().left.empty()) {
+      pool = pools().all.emplace_back(std::make_unique<BufferPool>()).get();
+    } else {
+      pool = pools().left.back();
+      pools().left.pop_back();
+    }
+    pool->lease();
+  }
+  ~Lease() {
+    pool->leave();
+    std::lock_guard lock(pools().mutex);
+    pools().left.push_back(pool);
+  }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+};
+
+}  // namespace
+
+BufferPool* BufferPool::mine() {
+  thread_local const Lease lease;
+  return lease.pool;
+}
 
 Buffer::Buffer(int64_t floats)
     : size_(floats), capacity_(size_class(floats > 0 ? floats : 1)), pool_(BufferPool::mine()) {
@@ -117,14 +170,14 @@ void Buffer::release() {
   count_live(-size_);
 }
 Buffer::Buffer(Buffer&& o) noexcept
-    : data_(std::exchange(o.data_, nullptr)), size_(o.size_), capacity_(o.capacity_), pool_(std::move(o.pool_)) {}
+    : data_(std::exchange(o.data_, nullptr)), size_(o.size_), capacity_(o.capacity_), pool_(o.pool_) {}
 Buffer& Buffer::operator=(Buffer&& o) noexcept {
   if (this != &o) {
     release();
     data_ = std::exchange(o.data_, nullptr);
     size_ = o.size_;
     capacity_ = o.capacity_;
-    pool_ = std::move(o.pool_);
+    pool_ = o.pool_;
   }
   return *this;
 }
@@ -133,7 +186,8 @@ int64_t pooled_floats() { return g_floats; }
 
 int64_t keep_freed(int64_t floats) { return g_most_kept.exchange(floats); }
 
-MemoryWatch::MemoryWatch() : before_(g_live) { g_peak = before_; }
-int64_t MemoryWatch::peak_floats() const { return g_peak - before_; }
+MemoryWatch::MemoryWatch() { g_live = 0, g_peak = 0, g_watched = true; }
+MemoryWatch::~MemoryWatch() { g_watched = false; }
+int64_t MemoryWatch::peak_floats() const { return g_peak; }
 
 }  // namespace bary

@@ -5,7 +5,6 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
 namespace bary {
 
@@ -29,7 +28,7 @@ class Buffer {
   void release();
   float* data_ = nullptr;
   int64_t size_ = 0, capacity_ = 0;
-  std::shared_ptr<BufferPool> pool_;
+  BufferPool* pool_ = nullptr;
 };
 
 // Floats taken from the system by all pools so far, in use or kept for reuse: flat over a run once it is warm.
@@ -43,10 +42,10 @@ int64_t keep_freed(int64_t floats);
 class MemoryWatch {
  public:
   MemoryWatch();
+  ~MemoryWatch();
+  MemoryWatch(const MemoryWatch&) = delete;
+  MemoryWatch& operator=(const MemoryWatch&) = delete;
   int64_t peak_floats() const;
-
- private:
-  int64_t before_;
 };
 
 }  // namespace bary

@@ -346,18 +346,22 @@ Tensor dropout(const Tensor& x, const kernel::DropoutSite& site, DropoutRows row
   BARY_CHECK(site.p >= 0 && site.p < 1, "dropout: probability {}; it must be at least 0 and below 1", site.p);
   if (site.p == 0) return x;
   int64_t T = x.shape().rank() == 3 ? x.dim(1) : x.rows();
-  auto key = [=](int64_t r) {
-    return kernel::dropout_row_key(site, rows.sequence + static_cast<uint64_t>(r / T), 0,
-                                   static_cast<uint64_t>(rows.first + r % T));
+  auto masked = [=](const float* from, int64_t stride, const Tensor& to) {
+    parallel_for(to.rows(), row_grain(to), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const uint32_t key = kernel::dropout_row_key(site, rows.sequence + static_cast<uint64_t>(r / T), 0,
+                                                     static_cast<uint64_t>(rows.first + r % T));
+        kernel::dropout_row(from + r * stride, to.row(r), to.channels(), key, 0, site.p);
+      }
+    });
   };
   Tensor y(x.shape());
-  for (int64_t r = 0; r < y.rows(); ++r) kernel::dropout_row(x.row(r), y.row(r), y.channels(), key(r), 0, site.p);
+  masked(x.data(), x.stride(), y);
   record(
       y,
       [=] {
         Tensor d(y.shape());
-        for (int64_t r = 0; r < y.rows(); ++r)
-          kernel::dropout_row(y.cotangent() + r * y.stride(), d.row(r), y.channels(), key(r), 0, site.p);
+        masked(y.cotangent(), y.stride(), d);
         give_each(x, values(d));
       },
       x);

@@ -105,17 +105,26 @@ TEST(Buffer, FreedByAnotherThreadItComesHome) {
 }
 
 TEST(Buffer, OutlivesTheThreadThatMadeIt) {
-  const int64_t before = pooled_floats();
+  const int64_t before = pooled_floats(), large = int64_t{1} << 20;
   {
     Buffer kept;
     std::thread([&] {
-      kept = Buffer(50000);
-      Buffer gone(50000);
+      kept = Buffer(large);
+      Buffer gone(large);
     }).join();
-    kept.data()[49999] = 2;
-    EXPECT_GT(pooled_floats(), before);
+    kept.data()[large - 1] = 2;
+    EXPECT_EQ(pooled_floats(), before + large);
   }
-  EXPECT_EQ(pooled_floats(), before);  // the thread's pool went with its last block
+  EXPECT_EQ(pooled_floats(), before);
+}
+
+// Small blocks stay with the pool, which the next thread takes over.
+TEST(Buffer, ThreadsThatComeAndGoDoNotGrowThePools) {
+  auto one = [] { std::thread([] { const Buffer a(50000), b(300); }).join(); };
+  one();
+  const int64_t after_one = pooled_floats();
+  for (int i = 0; i < 5; ++i) one();
+  EXPECT_EQ(pooled_floats(), after_one);
 }
 
 // A training step asks for the same sizes every time: once warm, nothing comes from the system. With one thread,

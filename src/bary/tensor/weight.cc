@@ -52,6 +52,14 @@ void run(const kernel::Product& p, const kernel::Right& b, const kernel::Epilogu
   });
 }
 
+// Rows of a weight's gradient a task: many, since they share what is copied, and as many tasks for every thread.
+int64_t rows_of_gradient(int64_t n) {
+  constexpr int64_t kMost = 264, kTile = 6;
+  const int64_t workers = threads(), each = std::max<int64_t>(2, (n + kMost * workers - 1) / (kMost * workers));
+  const int64_t share = (n + each * workers - 1) / (each * workers);
+  return std::max(kRowGrain, (share + kTile - 1) / kTile * kTile);
+}
+
 // Is packing the weight on the way cheaper than a packed copy, which is made again after every update?
 bool on_the_way(int64_t rows, int64_t n, int64_t k) {
   return !inside_parallel() && n * k >= kLargeWeight && rows >= 2 * kRowGrain;
@@ -118,7 +126,7 @@ void Weight::backward_weight_rows(const Rows& r, const Tensor& bias) const {
     if (inside_parallel() || n * k * r.count < kSmallProduct) {
       part(0, n);
     } else {
-      parallel_for(n, kRowGrain, part);
+      parallel_for(n, rows_of_gradient(n), part);
     }
   }
   add_row_sums(r.dy, r.ldy, r.count, r.group, bias);
@@ -128,13 +136,18 @@ void add_row_sums(const float* dy, int64_t ldy, int64_t rows, int64_t group, con
   auto g = bias.grad().cleared(1);
   if (!g) return;
   const int64_t n = bias.channels();
-  if (!Tape::active()->grouped()) return kernel::sum_rows(rows, n, dy, ldy, g.data);
-  Tensor sum(Shape{n});
-  for (int64_t i = 0; i < rows; i += group) {
-    std::fill_n(sum.data(), n, 0.0f);
-    kernel::sum_rows(std::min(group, rows - i), n, dy + i * ldy, ldy, sum.data());
-    kernel::add_rows(1, n, sum.data(), 0, g.data, 0);
-  }
+  const bool grouped = Tape::active()->grouped();
+  auto part = [&](int64_t b, int64_t e) {
+    if (!grouped) return kernel::sum_rows(rows, e - b, dy + b, ldy, g.data + b);
+    Tensor sum(Shape{e - b});
+    for (int64_t i = 0; i < rows; i += group) {
+      std::fill_n(sum.data(), e - b, 0.0f);
+      kernel::sum_rows(std::min(group, rows - i), e - b, dy + i * ldy + b, ldy, sum.data());
+      kernel::add_rows(1, e - b, sum.data(), 0, g.data + b, 0);
+    }
+  };
+  constexpr int64_t kSmallSum = int64_t{1} << 17, kColumns = 128;
+  inside_parallel() || rows* n < kSmallSum ? part(0, n) : parallel_for(n, kColumns, part);
 }
 
 }  // namespace bary
