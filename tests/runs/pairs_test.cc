@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "program.h"
 
@@ -69,6 +70,43 @@ TEST_F(Pairs, EveryArrangementResumesBitForBit) {
     json("bary train --max_iters 3 --threads 2 --out_dir " + half + pairs + a);
     EXPECT_EQ(weights("bary train --init_from resume --max_iters 6 --threads 3 --json --out_dir " + half), whole) << a;
   }
+}
+
+TEST_F(Pairs, OneStackAnswersToo) {
+  std::set<std::string> weights;
+  for (const std::string prefix : {"false", "true"}) {
+    const std::string run = "line-" + prefix;
+    const Ran trained = shell(work_.path(), "bary train --task copy --arch decoder --pos learned --out_dir " + run +
+                                                kSmall + "--n_layer 2 --max_iters 600 --max_length 4 --prefix " +
+                                                prefix + " --sample_interval 600");
+    EXPECT_EQ(trained.code, 0) << trained.err;
+    EXPECT_NE(trained.err.find(" -> "), std::string::npos) << "samples of held-out pairs: " << trained.err;
+    const auto result = nlohmann::json::parse(trained.out);
+    EXPECT_GT(result["val_exact_match"].get<double>(), 0.9);
+    EXPECT_TRUE(weights.insert(result["weights_sha256"].get<std::string>()).second)
+        << "a prefix changes what is learned";
+    EXPECT_EQ(shell(work_.path(), "bary translate " + run + " --source abca").out, "abca\n");
+    const auto answer = json("bary translate " + run + " --source cab --json")[0]["answers"][0];
+    EXPECT_EQ(answer["text"], "cab");
+    const auto asked = json("bary translate " + run + " --source cab --target cab --json");
+    EXPECT_EQ(asked["log_probability"], answer["log_probability"]) << "the same to the last bit";
+    refused("bary translate " + run + " --source cab --beam 3", {"--beam", "one stack"});
+    refused("bary eval " + run + " --beam 3", {"--beam", "one stack"});
+  }
+}
+
+TEST_F(Pairs, OptionsThatMeanNothingAreRefused) {
+  json("bary train --task copy --max_iters 2 --out_dir pairs" + kSmall);
+  refused("bary eval pairs --split train", {"--split", "pairs"});
+  refused("bary eval pairs --dataset other.txt", {"--dataset", "--data"});
+  refused("bary train --task copy --tokenizer bpe --out_dir x", {"bpe", "bary tokenizer train"});
+  refused("bary train --arch encoder --sample_interval 5 --out_dir x", {"--sample_interval", "bary fill"});
+  work_.write("text.txt", std::string(4000, 'a') + " to be or not to be");
+  json(
+      "bary train text.txt --tokenizer char --n_layer 1 --n_embd 16 --n_head 2 --block_size 16 --max_iters 1 "
+      "--batch_size 2 "
+      "--out_dir text --json");
+  refused("bary eval text --beam 4", {"--beam", "pairs"});
 }
 
 TEST_F(Pairs, RefuseWhatIsNotAPair) {

@@ -75,6 +75,21 @@ int eval_masked(const LoadedModel& m, TokenSpan text, int32_t mask, const EvalRe
   return kExitOk;
 }
 
+// What means nothing for this model is refused, not passed over.
+void refuse(const Options& o, std::initializer_list<const char*> names, const std::string& why) {
+  for (const char* name : names) BARY_CHECK(!o.is_set(name), "eval: --{} {}; leave it out", name, why);
+}
+void check_options(const Options& o, const std::string& folder, bool pairs) {
+  if (!pairs)
+    return refuse(o, {"task", "data", "data_target", "min_length", "max_length", "count", "beam", "length_penalty"},
+                  fmt::format("is for a model of pairs, and {} learned a text", folder));
+  refuse(o, {"dataset", "corpus", "split", "val_fraction", "block_size", "rope_scaling", "rope_factor", "partial"},
+         fmt::format("is for a model of a text, and {} learned pairs (--task or --data says which)", folder));
+  if (!checkpoint_config(folder).has_source())
+    refuse(o, {"beam", "length_penalty"},
+           fmt::format("searches, and {} is one stack, which is judged token by token", folder));
+}
+
 int run_eval(std::span<const std::string> args, Io& io) {
   EvalRequest r;
   Options o = r.options();
@@ -82,7 +97,9 @@ int run_eval(std::span<const std::string> args, Io& io) {
   BARY_CHECK(rest.size() == 1, "eval: one model is evaluated, {} came; name the folder of a run or checkpoint",
              rest.size());
   set_threads(static_cast<int>(r.threads));
-  if (is_of_pairs(rest[0])) return eval_pairs(rest[0], r.pairs, r.json, io);
+  const bool pairs = is_of_pairs(rest[0]);
+  check_options(o, rest[0], pairs);
+  if (pairs) return eval_pairs(rest[0], r.pairs, r.json, io);
   LoadedModel m = load_model(rest[0], r.reading);
   defaults_from_record(r, o, m.folder);
   BARY_CHECK(!r.dataset.empty(), "eval: no text to predict: the run left no record of one; give --dataset");

@@ -18,16 +18,7 @@ namespace {
 
 // The run's own settings, with what was asked for instead
 TrainConfig settings_of(const std::filesystem::path& checkpoint, const PairEvalRequest& r) {
-  TrainRequest run;
-  Options o = run.options();
-  for (const auto& where : {checkpoint / "run.json", checkpoint.parent_path() / "run.json"}) {
-    std::error_code ignored;
-    if (!std::filesystem::exists(where, ignored)) continue;
-    const nlohmann::json j = parse_json(read_file(where), where.string());
-    if (j.contains("options")) o.from_json(j["options"], where.string());
-    break;
-  }
-  TrainConfig& t = run.train;
+  TrainConfig t = recorded_training(checkpoint);
   if (!r.task.empty()) t.task = r.task;
   BARY_CHECK(r.data.empty() || r.task.empty() || r.task == "pairs",
              "eval: --task {} makes its own pairs and --data names a file; give one of them", r.task);
@@ -139,7 +130,7 @@ int eval_pairs(const std::string& folder, const PairEvalRequest& r, bool json, I
   const std::vector<TextPair> pairs =
       listed ? listed_pairs(*task, split) : drawn_pairs(*task, t.eval_seed, split, r.count ? r.count : 1000);
   std::vector<std::string> answers;
-  for (const auto& best : translate({*m.model, m.source, m.target}, copied_sources(pairs), r.beam))
+  for (const auto& best : translate(Sides{*m.model, m.source, m.target}, copied_sources(pairs), r.beam))
     answers.push_back(m.target.decode(best[0].ids));
   const std::string name = r.beam.beam == 1 ? "the model, greedy" : fmt::format("the model, beam {}", r.beam.beam);
   const std::vector<Row> rows = scored(*task, pairs, std::move(answers), name);

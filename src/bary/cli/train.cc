@@ -105,8 +105,9 @@ class Screen {
     line_out(text + (e.best ? "  *best" : ""));
   }
   void sample(int64_t at) {
-    if (s_.pair_model) {
-      for (const std::string& line : sample_pairs(*s_.pair_model, *s_.pairs, r_.train.seed, 3)) line_out("  " + line);
+    if (s_.pairs) {
+      const auto answer = [this](const std::vector<std::string>& sources) { return answers(sources); };
+      for (const std::string& line : sample_pairs(*s_.pairs, r_.train.seed, 3, answer)) line_out("  " + line);
       return;
     }
     if (!s_.text || !s_.text->tokenizer || !s_.language->config().causal()) return;
@@ -117,6 +118,18 @@ class Screen {
       o.max_new_tokens = std::min<int64_t>(o.max_new_tokens, s_.language->config().positions() - 1);
     auto text = generate(*s_.language, *s_.text->tokenizer, {r_.train.sample_prompt}, o);
     line_out(fmt::format("sample at step {}: {}{}", grouped(at), r_.train.sample_prompt, text[0].text));
+  }
+
+  std::vector<std::vector<int32_t>> answers(const std::vector<std::string>& sources) {
+    std::vector<std::vector<int32_t>> all;
+    if (s_.pair_model) {
+      for (auto& best : translate(Sides{*s_.pair_model, s_.pairs->source(), s_.pairs->target()}, sources, {}))
+        all.push_back(std::move(best[0].ids));
+    } else {
+      for (auto& h : translate(OneStack{*s_.language, s_.pairs->target(), r_.train.prefix}, sources, {}))
+        all.push_back(std::move(h.ids));
+    }
+    return all;
   }
 
   const TrainRequest& r_;
@@ -150,8 +163,7 @@ nlohmann::json summary(const TrainRequest& r, const TrainResult& t) {
 // What to do with the model now
 std::string next_command(const TrainRequest& r, const TrainStart& s) {
   const std::string& run = r.train.out_dir;
-  if (s.pair_model) return fmt::format("let it answer: bary translate {} --source \"...\"", run);
-  if (s.pairs) return fmt::format("measure it: bary eval {}", run);
+  if (s.pairs) return fmt::format("let it answer: bary translate {} --source \"...\"", run);
   if (r.model.arch == Arch::encoder) return fmt::format("let it fill gaps: bary fill {} \"... [MASK] ...\"", run);
   return fmt::format("let it write: bary generate {} --prompt \"...\"", run);
 }

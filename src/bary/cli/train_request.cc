@@ -33,6 +33,19 @@ nlohmann::json TrainRequest::record() {
   return r;
 }
 
+TrainConfig recorded_training(const std::filesystem::path& checkpoint) {
+  TrainRequest run;
+  Options o = run.options();
+  for (const auto& where : {checkpoint / "run.json", checkpoint.parent_path() / "run.json"}) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(where, ignored)) continue;
+    const nlohmann::json j = parse_json(read_file(where), where.string());
+    if (j.contains("options")) o.from_json(j["options"], where.string());
+    break;
+  }
+  return run.train;
+}
+
 namespace {
 
 // The value of --key among raw arguments, before they are parsed in order
@@ -125,7 +138,20 @@ TrainRequest parse_train_request(std::span<const std::string> args, std::vector<
     }
   }
   r.train.check();
-  const TrainConfig& t = r.train;
+  TrainConfig& t = r.train;
+  if (!t.task.empty() && !resume) {
+    BARY_CHECK(
+        t.tokenizer != "bpe" || !first.is_set("tokenizer"),
+        "train: bpe learns its merges from one text, and --task {} has pairs of texts; leave --tokenizer out (their "
+        "characters), or make one with `bary tokenizer train` and name its tokenizer.json",
+        t.task);
+    if (t.tokenizer == "bpe") t.tokenizer = "char";
+  }
+  BARY_CHECK(
+      t.sample_interval == 0 || r.model.arch != Arch::encoder,
+      "train: --sample_interval {} lets the model write, and an encoder writes nothing; leave it out, and ask it "
+      "with `bary fill` when it is trained",
+      t.sample_interval);
   BARY_CHECK(
       !t.task.empty() ||
           (t.data.empty() && t.data_target.empty() && t.source_tokenizer.empty() && !t.prefix && t.batch_tokens == 0),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `bary train` was asked for: a preset, then a TOML file, then flags; a resumed run begins with its own record.
 #pragma once
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -19,6 +20,9 @@ struct TrainRequest {
   Options options();        // describes this very object
   nlohmann::json record();  // run.json: every key, versions, machine
 };
+
+// What the record beside a checkpoint says; defaults where there is none.
+TrainConfig recorded_training(const std::filesystem::path& checkpoint);
 
 // Reads arguments, config file and, with init_from=resume, the run's record; `changes` receives a line for every key
 // that the command line changed against that record.

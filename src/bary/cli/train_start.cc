@@ -51,11 +51,14 @@ TrainStart prepare_text(TrainRequest& r, Io& io) {
 
 // The last state a run of other pairs left is not gone on from.
 void check_same_pairs(const nlohmann::json& state, const PairTask& task, const std::string& out_dir) {
-  const std::string then = state.value("pairs_sha256", ""), now = task.facts().sha256;
+  auto text = [&](const char* key) {
+    return state.contains(key) && state[key].is_string() ? state[key].get<std::string>() : "unknown";
+  };
+  const std::string then = text("pairs_sha256"), now = task.facts().sha256;
   BARY_CHECK(then == now,
              "train: the run in {} learned other pairs ({}) than --task {} gives now; keep its task, data and lengths, "
              "or start another run from its weights with --init_from {}/last",
-             out_dir, state.value("task", "none"), task.name(), out_dir);
+             out_dir, text("task"), task.name(), out_dir);
 }
 
 TrainStart prepare_pairs(TrainRequest& r, Io&) {

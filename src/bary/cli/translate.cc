@@ -5,8 +5,10 @@
 #include "bary/base/json.h"
 #include "bary/base/options.h"
 #include "bary/base/parallel.h"
+#include "bary/cli/eval_pairs.h"
 #include "bary/cli/interrupt.h"
 #include "bary/cli/model_commands.h"
+#include "bary/cli/train_request.h"
 #include "bary/cli/translate_text.h"
 #include "bary/inspect/cross.h"
 #include "bary/report/heat.h"
@@ -79,10 +81,10 @@ void show_attention(LoadedSeq2Seq& m, const std::string& source, const Hypothesi
   }
 }
 
-nlohmann::json to_json(const LoadedSeq2Seq& m, const std::string& source, const std::vector<Hypothesis>& found) {
+nlohmann::json to_json(const Tokenizer& target, const std::string& source, const std::vector<Hypothesis>& found) {
   nlohmann::json answers = nlohmann::json::array();
   for (const Hypothesis& h : found)
-    answers.push_back({{"text", m.target.decode(h.ids)},
+    answers.push_back({{"text", target.decode(h.ids)},
                        {"ids", h.ids},
                        {"log_probability", h.log_probability},
                        {"score", h.score},
@@ -90,16 +92,56 @@ nlohmann::json to_json(const LoadedSeq2Seq& m, const std::string& source, const 
   return {{"source", source}, {"answers", answers}};
 }
 
+void print_likelihood(const TranslateRequest& r, double p, size_t tokens, Io& io) {
+  if (r.json) {
+    io.print(dump_json({{"source", r.source}, {"target", r.target}, {"log_probability", p}}) + "\n");
+  } else {
+    io.print(fmt::format("log p = {:.6f} nats over {} tokens and the end\n", p, tokens));
+  }
+}
+
 int score_target(const LoadedSeq2Seq& m, const TranslateRequest& r, Io& io) {
   const CodedPair pair = coded(m, r.source, m.target.encode(r.target, SpecialPolicy::as_text()));
   m.model->ensure_positions(static_cast<int64_t>(pair.source.size()), static_cast<int64_t>(pair.target.size()) + 1);
   const double p = log_probabilities(*m.model, batch_of(std::span(&pair, 1), pair_tokens(m.target)))[0];
-  if (r.json) {
-    io.print(dump_json({{"source", r.source}, {"target", r.target}, {"log_probability", p}}) + "\n");
-  } else {
-    io.print(fmt::format("log p = {:.6f} nats over {} tokens and the end\n", p, pair.target.size()));
-  }
+  print_likelihood(r, p, pair.target.size(), io);
   return kExitOk;
+}
+
+// One stack has neither a search nor a place where it reads the source.
+int answer_as_line(const std::string& folder, const TranslateRequest& r, const Options& o, Io& io) {
+  for (const char* name : {"beam", "n_best", "length_penalty", "no_repeat_ngram", "attention"})
+    BARY_CHECK(!o.is_set(name),
+               "translate: --{} is for a model with a source of its own, and {} is one stack, which goes on with the "
+               "likeliest token; leave it out",
+               name, folder);
+  LoadedModel m = load_model(folder);
+  BARY_CHECK(m.tokenizer.has_value(), "translate: {} has no tokenizer.json", m.folder.string());
+  const OneStack stack{*m.model, *m.tokenizer, recorded_training(m.folder).prefix};
+  LineOptions options;
+  if (o.is_set("target")) {
+    BARY_CHECK(!r.source.empty(), "translate: the source is empty; give --source TEXT");
+    options.prefix = stack.prefix, options.tokens = pair_tokens(*m.tokenizer);
+    const CodedPair pair{source_tokens(*m.tokenizer, r.source),
+                         m.tokenizer->encode(r.target, SpecialPolicy::as_text())};
+    print_likelihood(r, log_probability(*m.model, pair, options), pair.target.size(), io);
+    return kExitOk;
+  }
+  const std::vector<std::string> sources = sources_of(r, io);
+  InterruptGuard guard;
+  options.max_tokens = r.beam.max_tokens, options.cancelled = [] { return interrupted(); };
+  const bool stream = sources.size() == 1 && !r.json;
+  StreamDecoder decoder(*m.tokenizer);
+  if (stream) options.on_token = [&](int32_t token) { io.print(decoder.push(token)), io.flush(); };
+  const std::vector<Hypothesis> found = translate(stack, sources, options);
+  if (stream) io.print(decoder.flush() + "\n");
+  nlohmann::json all = nlohmann::json::array();
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (r.json) all.push_back(to_json(*m.tokenizer, sources[i], {found[i]}));
+    if (!r.json && !stream) io.print(m.tokenizer->decode(found[i].ids) + "\n");
+  }
+  if (r.json) io.print(dump_json(all) + "\n");
+  return interrupted() ? kExitInterrupted : kExitOk;
 }
 
 int run_translate(std::span<const std::string> args, Io& io) {
@@ -109,6 +151,8 @@ int run_translate(std::span<const std::string> args, Io& io) {
   BARY_CHECK(rest.size() == 1, "translate: one model answers, {} came; name the folder of a run or checkpoint",
              rest.size());
   set_threads(static_cast<int>(r.threads));
+  if (checkpoint_config(rest[0]).arch == Arch::decoder && is_of_pairs(rest[0]))
+    return answer_as_line(rest[0], r, o, io);
   LoadedSeq2Seq m = load_seq2seq(rest[0]);
   if (o.is_set("target")) return score_target(m, r, io);
   const std::vector<std::string> sources = sources_of(r, io);
@@ -117,12 +161,12 @@ int run_translate(std::span<const std::string> args, Io& io) {
   const bool stream = sources.size() == 1 && r.beam.beam == 1 && !r.json;
   StreamDecoder decoder(m.target);
   if (stream) r.beam.on_token = [&](size_t, int32_t token) { io.print(decoder.push(token)), io.flush(); };
-  const auto found = translate({*m.model, m.source, m.target}, sources, r.beam);
+  const auto found = translate(Sides{*m.model, m.source, m.target}, sources, r.beam);
   if (stream) io.print(decoder.flush() + "\n");
   nlohmann::json all = nlohmann::json::array();
   for (size_t i = 0; i < sources.size(); ++i) {
     if (r.json) {
-      all.push_back(to_json(m, sources[i], found[i]));
+      all.push_back(to_json(m.target, sources[i], found[i]));
       continue;
     }
     for (const Hypothesis& h : found[i]) {

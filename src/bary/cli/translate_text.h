@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts through a model of pairs: tokens in, tokens out.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "bary/generate/beam.h"
+#include "bary/generate/line.h"
 #include "bary/text/tokenizer.h"
 #include "bary/train/pair_data.h"
 
@@ -18,7 +20,16 @@ struct Sides {
 std::vector<std::vector<Hypothesis>> translate(const Sides& sides, const std::vector<std::string>& sources,
                                                BeamOptions options);
 
+// Through one stack that learned pairs as lines: what is likeliest, token by token.
+struct OneStack {
+  LanguageModel& model;
+  const Tokenizer& tokenizer;
+  bool prefix = false;
+};
+std::vector<Hypothesis> translate(const OneStack& stack, const std::vector<std::string>& sources, LineOptions options);
+
 // "source -> answer", and the target where it is another, of `count` held-out pairs
-std::vector<std::string> sample_pairs(Seq2Seq& model, const PairData& data, uint64_t seed, int64_t count);
+using Answer = std::function<std::vector<std::vector<int32_t>>(const std::vector<std::string>& sources)>;
+std::vector<std::string> sample_pairs(const PairData& data, uint64_t seed, int64_t count, const Answer& answer);
 
 }  // namespace bary

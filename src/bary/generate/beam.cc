@@ -45,22 +45,6 @@ void by_score(std::vector<Hypothesis>& all) {
   std::stable_sort(all.begin(), all.end(), [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
 }
 
-// log softmax of a row of logits, in the terms of the loss (kernel/loss.h)
-std::vector<double> log_softmax(const Tensor& logits, int64_t r) {
-  const int64_t V = logits.channels();
-  const float* x = logits.row(r);
-  const auto best = static_cast<int32_t>(std::max_element(x, x + V) - x);
-  std::vector<float> copy(x, x + V);
-  double log_sum = 0;  // of exp(x - max): the loss of the likeliest token
-  kernel::cross_entropy_rows(1, V, copy.data(), V, &best, 0, &log_sum);
-  BARY_CHECK(std::isfinite(log_sum) && std::isfinite(x[best]), ErrorKind::numeric,
-             "beam search: the model's logits are not finite; its weights are damaged, use an earlier checkpoint");
-  std::vector<double> out(static_cast<size_t>(V));
-  for (int64_t v = 0; v < V; ++v)
-    out[static_cast<size_t>(v)] = -(log_sum + (static_cast<double>(x[best]) - static_cast<double>(x[v])));
-  return out;
-}
-
 // Tokens that would complete a run of n that stands in ids already
 void forbid_repeats(const std::vector<int32_t>& ids, int64_t n, std::vector<double>& log_p) {
   const auto run = static_cast<size_t>(n);
@@ -245,6 +229,21 @@ std::vector<std::vector<Hypothesis>> beam_search(Seq2Seq& model, std::span<const
     const auto some = sources.subspan(first, std::min(static_cast<size_t>(o.together), sources.size() - first));
     Search(model, some, first, o).run([&](Source& s) { out[s.index] = std::move(s.ended); });
   });
+  return out;
+}
+
+std::vector<double> log_softmax(const Tensor& logits, int64_t r) {
+  const int64_t V = logits.channels();
+  const float* x = logits.row(r);
+  const auto best = static_cast<int32_t>(std::max_element(x, x + V) - x);
+  std::vector<float> copy(x, x + V);
+  double log_sum = 0;  // of exp(x - max): the loss of the likeliest token
+  kernel::cross_entropy_rows(1, V, copy.data(), V, &best, 0, &log_sum);
+  BARY_CHECK(std::isfinite(log_sum) && std::isfinite(x[best]), ErrorKind::numeric,
+             "beam search: the model's logits are not finite; its weights are damaged, use an earlier checkpoint");
+  std::vector<double> out(static_cast<size_t>(V));
+  for (int64_t v = 0; v < V; ++v)
+    out[static_cast<size_t>(v)] = -(log_sum + (static_cast<double>(x[best]) - static_cast<double>(x[v])));
   return out;
 }
 

@@ -38,6 +38,9 @@ struct Hypothesis {
 std::vector<std::vector<Hypothesis>> beam_search(Seq2Seq& model, std::span<const std::vector<int32_t>> sources,
                                                  const BeamOptions& options);
 
+// Of a row of logits, in the terms of the loss (kernel/loss.h). Throws where they are not finite.
+std::vector<double> log_softmax(const Tensor& logits, int64_t row);
+
 // log p(target | source) of every pair of a batch, in nats.
 std::vector<double> log_probabilities(const Seq2Seq& model, const PairBatch& batch);
 

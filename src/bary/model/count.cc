@@ -166,19 +166,35 @@ double packed_floats(const ModelConfig& c) {
 
 }  // namespace
 
+// Floats of activations that a position leaves for the backward pass, in all layers
+static double kept_of_position(const ModelConfig& c) {
+  const Letters l = letters(c);
+  const double T = static_cast<double>(c.block_size);
+  const double heads = static_cast<double>((l.H + 2 * l.G) * l.D + l.H * l.D);
+  const double pattern = c.mixer == Mixer::attention && c.block_size <= 256 ? static_cast<double>(l.H) * T : 0;
+  const double block = heads + 6.0 * static_cast<double>(l.C) + 2.0 * static_cast<double>(l.F) + pattern;
+  const double cross = heads + 2.0 * static_cast<double>(l.C) + pattern;
+  const double gates = c.arch == Arch::lstm ? 4 : c.arch == Arch::gru ? 3 : 1;
+  double kept = static_cast<double>(c.n_layer) * block;  // of a position, all layers
+  if (c.arch == Arch::encoder_decoder)
+    kept += static_cast<double>(c.n_layer) * cross + static_cast<double>(c.encoder_layers()) * block;
+  if (c.recurrent()) {  // gates before and after, state and cell, input
+    const double layers = static_cast<double>(c.n_layer + (c.has_source() ? c.encoder_layers() : 0));
+    kept = (layers * (2 * gates + 3) + (c.attend == Attend::none ? 0 : 4)) * static_cast<double>(l.C);
+  }
+  return kept;
+}
+
 MemoryForecast forecast_memory(const ModelConfig& c, int64_t sequences, int64_t buffers) {
   const Letters l = letters(c);
   const double n = static_cast<double>(count_parameters(c).total) * 4, T = static_cast<double>(c.block_size);
-  const double width = static_cast<double>((l.H + 2 * l.G) * l.D + l.H * l.D + 6 * l.C + 2 * l.F);
-  const double pattern = c.mixer == Mixer::attention && c.block_size <= 256 ? static_cast<double>(l.H) * T : 0;
   MemoryForecast m;
   m.weights = n;
   m.packed = 4 * packed_floats(c);
   m.optimizer = 2 * n;
   m.gradients = n * static_cast<double>(buffers + 1);
   m.activations = static_cast<double>(sequences) * 4 * T *
-                  (static_cast<double>(c.n_layer) * (width + pattern) + 64.0 * static_cast<double>(l.V) / T +
-                   4.0 * static_cast<double>(l.C));
+                  (kept_of_position(c) + 64.0 * static_cast<double>(l.V) / T + 4.0 * static_cast<double>(l.C));
   return m;
 }
 

@@ -10,10 +10,14 @@
 namespace bary {
 namespace {
 
-// What can stand in a cell: a label's only printable character, or a dot
+// What can stand in a cell: a label without what a terminal would act on
 std::string sign_of(const std::string& label) {
-  if (label.empty() || static_cast<unsigned char>(label[0]) < 0x20) return "?";
-  return label == " " ? "_" : label;
+  if (label.empty()) return "?";
+  if (label == " ") return "_";
+  std::string sign = label;
+  for (char& c : sign)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+  return sign;
 }
 
 std::string padded(const std::string& text, int width) {
