@@ -110,21 +110,31 @@ std::string arch_name(const ModelConfig& c) {
   return c.recurrent() && c.has_source() ? name + " with a source" : name;
 }
 
+constexpr double kHuge = 1 << 30;
+
 void ModelConfig::describe(Options& o) {
+  describe_shape(o);
+  describe_parts(o);
+  describe_pairs(o);
+}
+
+void ModelConfig::describe_shape(Options& o) {
   o.group("Model");
-  const double huge = 1 << 30;
   o.add("arch", &arch, kArchs,
         "the arrangement: one stack that looks back, one that looks both ways, a source and a target, or a recurrent "
         "state");
   o.add("n_layer", &n_layer, "blocks", {.min = 0, .max = 10000});
   o.add("n_head", &n_head, "heads", {.min = 1, .max = 65536});
-  o.add("n_embd", &n_embd, "width of the model", {.min = 1, .max = huge});
-  o.add("block_size", &block_size, "tokens in a training window", {.min = 1, .max = huge});
-  o.add("context", &context, "positions the model can be run at (0: block_size)", {.min = 0, .max = huge});
-  o.add("vocab_size", &vocab_size, "tokens in the vocabulary", {.min = 1, .max = huge});
-  o.add("d_head", &d_head, "width of a head (0: n_embd / n_head)", {.min = 0, .max = huge});
+  o.add("n_embd", &n_embd, "width of the model", {.min = 1, .max = kHuge});
+  o.add("block_size", &block_size, "tokens in a training window", {.min = 1, .max = kHuge});
+  o.add("context", &context, "positions the model can be run at (0: block_size)", {.min = 0, .max = kHuge});
+  o.add("vocab_size", &vocab_size, "tokens in the vocabulary", {.min = 1, .max = kHuge});
+  o.add("d_head", &d_head, "width of a head (0: n_embd / n_head)", {.min = 0, .max = kHuge});
   o.add("n_kv_head", &n_kv_head, "key and value heads (0: n_head)", {.min = 0, .max = 65536});
   o.add("mlp_ratio", &mlp_ratio, "width of the MLP over n_embd", {.min = 1, .max = 1024});
+}
+
+void ModelConfig::describe_parts(Options& o) {
   o.add("pos", &pos,
         {{"none", Position::none},
          {"learned", Position::learned},
@@ -150,7 +160,7 @@ void ModelConfig::describe(Options& o) {
         "what mixes positions");
   o.add("mask", &mask, {{"causal", Mask::causal}, {"full", Mask::full}, {"window", Mask::window}},
         "which keys a query sees");
-  o.add("window", &window, "keys a query sees with mask=window", {.min = 0, .max = huge});
+  o.add("window", &window, "keys a query sees with mask=window", {.min = 0, .max = kHuge});
   o.add("scale", &scale, "divide the scores by sqrt(d_head)");
   o.add("residual", &residual, "add each part to its input instead of replacing it");
   o.add("attn_proj", &attn_proj, "an output matrix after the heads");
@@ -162,12 +172,15 @@ void ModelConfig::describe(Options& o) {
   o.add("rope_theta", &rope_theta, "base of the rotary frequencies", {.min = 1});
   o.add("rope_scaling", &rope_scaling, kRopeScalings, "how rotary positions reach past the window trained at");
   o.add("rope_factor", &rope_factor, "how many times longer than that window", {.min = 1, .max = 1e6});
-  o.add("rope_original", &rope_original, "that window (0: block_size)", {.min = 0, .max = huge});
+  o.add("rope_original", &rope_original, "that window (0: block_size)", {.min = 0, .max = kHuge});
   o.add("norm_eps", &norm_eps, "added to the variance", {.min = 0});
   o.add("init", &init, {{"pytorch", InitStyle::pytorch}, {"gpt2", InitStyle::gpt2}, {"xavier", InitStyle::xavier}},
         "initial values");
+}
+
+void ModelConfig::describe_pairs(Options& o) {
   o.group("Source and target");
-  o.add("source_vocab_size", &source_vocab_size, "tokens of the source (0: there is none)", {.min = 0, .max = huge});
+  o.add("source_vocab_size", &source_vocab_size, "tokens of the source (0: there is none)", {.min = 0, .max = kHuge});
   o.add("n_encoder_layer", &n_encoder_layer, "blocks or layers that read the source (0: n_layer)",
         {.min = 0, .max = 10000});
   o.add("share_embeddings", &share_embeddings, "one table for source and target");

@@ -66,6 +66,11 @@ struct ModelConfig {
   // a scaling of rotary positions that are not there.
   void check() const;
   void describe(Options& options);  // every field above as an option
+
+ private:
+  void describe_shape(Options& options);
+  void describe_parts(Options& options);
+  void describe_pairs(Options& options);
 };
 
 nlohmann::json to_json(const ModelConfig& c);  // the config.json of a checkpoint

@@ -18,9 +18,11 @@ SourceAttention::SourceAttention(const Scope& s, Attend kind_, int64_t C)
   join = Linear(s / "join", 2 * C, C);
 }
 
-Tensor SourceAttention::operator()(const Tensor& states, const Tensor& source, std::span<const int64_t> lengths) const {
+Tensor SourceAttention::operator()(const Tensor& states, const Memory& memory) const {
+  const Tensor& source = memory.states;
+  const std::vector<int64_t>& lengths = memory.lengths;
   const int64_t T = states.dim(1), S = source.dim(1);
-  Tensor scores = kind == Attend::additive ? additive_scores(query(states), key(source), v) : matmul_nt(states, source);
+  Tensor scores = kind == Attend::additive ? additive_scores(query(states), memory.keys, v) : matmul_nt(states, source);
   std::vector<int64_t> end(static_cast<size_t>(scores.rows()), S);
   for (size_t r = 0; r < end.size(); ++r)
     if (!lengths.empty()) end[r] = lengths[r / static_cast<size_t>(T)];
@@ -47,7 +49,8 @@ Memory RecurrentSeq2Seq::encode(const Padded& source, const Pass& pass) const {
   Pass mine = pass;
   mine.cache = nullptr, mine.lengths = source.lengths;
   RecurrentStackOutput out = encoder_(source.ids, source.B(), {}, mine);
-  return {out.y, source.lengths, out.last};
+  const bool additive = attend_ && attend_->kind == Attend::additive;
+  return {out.y, source.lengths, out.last, additive ? attend_->key(out.y) : Tensor()};
 }
 
 namespace {
@@ -56,12 +59,13 @@ namespace {
 Memory read_by(const Memory& memory, std::span<const int64_t> of) {
   const auto B = static_cast<int64_t>(of.size());
   const int64_t S = memory.states.dim(1), C = memory.states.channels();
-  Memory out{Tensor(Shape{B, S, C}), {}, {}};
-  for (int64_t b = 0; b < B; ++b) {
-    const int64_t m = of[static_cast<size_t>(b)];
-    for (int64_t s = 0; s < S; ++s) std::copy_n(memory.states.row(m * S + s), C, out.states.row(b * S + s));
-    out.lengths.push_back(memory.lengths[static_cast<size_t>(m)]);
-  }
+  auto read = [&](const Tensor& x) {
+    Tensor rows(Shape{B, S, C});
+    for (int64_t r = 0; r < B * S; ++r) std::copy_n(x.row(of[static_cast<size_t>(r / S)] * S + r % S), C, rows.row(r));
+    return rows;
+  };
+  Memory out{read(memory.states), {}, {}, memory.keys.defined() ? read(memory.keys) : Tensor()};
+  for (int64_t m : of) out.lengths.push_back(memory.lengths[static_cast<size_t>(m)]);
   for (const RecurrentState& s : memory.last.layers) out.last.layers.push_back({rows_of(s.h, of), rows_of(s.c, of)});
   return out;
 }
@@ -74,7 +78,7 @@ Tensor RecurrentSeq2Seq::decode(std::span<const int32_t> ids, int64_t B, const P
   const Memory own = cached ? read_by(*pass.memory, pass.cache->source) : Memory{};
   const Memory& memory = cached ? own : *pass.memory;
   const Tensor states = decoder_(ids, B, memory.last, pass).y;
-  return attend_ ? (*attend_)(states, memory.states, memory.lengths) : states;
+  return attend_ ? (*attend_)(states, memory) : states;
 }
 
 KvCache RecurrentSeq2Seq::make_cache(int64_t B, int64_t capacity) const {

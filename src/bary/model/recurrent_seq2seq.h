@@ -14,8 +14,8 @@ namespace bary {
 
 struct SourceAttention {
   SourceAttention(const Scope& s, Attend kind, int64_t C);
-  // states (B,T,C) of the target; source (B,S,C), of which `lengths` count
-  Tensor operator()(const Tensor& states, const Tensor& source, std::span<const int64_t> lengths) const;
+  // states (B,T,C) of the target over the source's (B,S,C), of which memory.lengths count
+  Tensor operator()(const Tensor& states, const Memory& memory) const;
 
   Attend kind;
   std::string pattern_tap;

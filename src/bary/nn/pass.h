@@ -21,6 +21,7 @@ struct Memory {
   Tensor states;                 // (B,S,C)
   std::vector<int64_t> lengths;  // B
   RecurrentStates last;          // of a recurrent encoder: what its decoder starts from
+  Tensor keys = {};              // (B,S,C), what additive attention makes of the states, once a source
 };
 
 // What earlier positions left behind, one entry a layer: keys and values, the running sum of a uniform average, or a

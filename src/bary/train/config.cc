@@ -3,8 +3,16 @@
 
 namespace bary {
 
+constexpr double kHuge = 1e12;
+
 void TrainConfig::describe(Options& o) {
-  const double huge = 1e12;
+  describe_data(o);
+  describe_run(o);
+  describe_optimiser(o);
+  describe_watching(o);
+}
+
+void TrainConfig::describe_data(Options& o) {
   o.group("Data");
   o.add("dataset", &dataset,
         "text to learn from: a file, a folder, -, a name (tinyshakespeare, two-nouns, ...), or a folder "
@@ -31,10 +39,13 @@ void TrainConfig::describe(Options& o) {
         {.min = 0, .max = 1, .below_max = true});
   o.group("Recurrent layers");
   o.add("truncate", &truncate, "steps a gradient goes back (0: the whole window)", {.min = 0, .max = 1 << 30});
+}
+
+void TrainConfig::describe_run(Options& o) {
   o.group("Run");
   o.add("out_dir", &out_dir, "folder of the run");
   o.add("init_from", &init_from, "scratch, resume, or the folder of a checkpoint to go on from");
-  o.add("max_iters", &max_iters, "updates", {.min = 0, .max = huge});
+  o.add("max_iters", &max_iters, "updates", {.min = 0, .max = kHuge});
   o.add("batch_size", &batch_size, "sequences at once", {.min = 1, .max = 1 << 20});
   o.add("gradient_accumulation_steps", &gradient_accumulation_steps, "batches an update", {.min = 1, .max = 1 << 20});
   o.add("seed", &seed, "of initial values, batches and dropout");
@@ -47,6 +58,9 @@ void TrainConfig::describe(Options& o) {
       "a sequence through all layers at a time (small models), or a layer for all sequences; changes speed and memory");
   o.add("on_nan", &on_nan, {{"stop", OnNan::stop}, {"skip", OnNan::skip}},
         "what a loss or gradient that is not finite does");
+}
+
+void TrainConfig::describe_optimiser(Options& o) {
   o.group("Optimiser (AdamW)");
   o.add("learning_rate", &schedule.learning_rate, "peak", {.min = 0, .max = 1e6});
   o.add("lr_schedule", &schedule.kind,
@@ -56,9 +70,9 @@ void TrainConfig::describe(Options& o) {
          {"wsd", ScheduleKind::wsd},
          {"inv_sqrt", ScheduleKind::inv_sqrt}},
         "its course");
-  o.add("warmup_iters", &schedule.warmup_iters, "updates of linear warm-up", {.min = 0, .max = huge});
+  o.add("warmup_iters", &schedule.warmup_iters, "updates of linear warm-up", {.min = 0, .max = kHuge});
   o.add("lr_decay_iters", &schedule.decay_iters, "update at which min_lr is reached (0: max_iters)",
-        {.min = 0, .max = huge});
+        {.min = 0, .max = kHuge});
   o.add("min_lr", &schedule.min_lr, "where the decay ends", {.min = 0, .max = 1e6});
   o.add("decay_frac", &schedule.decay_frac, "share that decays under wsd", {.min = 0, .max = 1});
   o.add("beta1", &adamw.beta1, "memory of the mean", {.min = 0, .max = 1, .below_max = true});
@@ -69,19 +83,22 @@ void TrainConfig::describe(Options& o) {
         {{"all", DecayGroup::all}, {"matrices", DecayGroup::matrices}, {"linear", DecayGroup::linear}},
         "what decays: all (PyTorch), matrices and embeddings (nanoGPT), or linear layers");
   o.add("grad_clip", &adamw.grad_clip, "largest norm of the gradient (0: off)", {.min = 0, .max = 1e12});
+}
+
+void TrainConfig::describe_watching(Options& o) {
   o.group("Watching");
-  o.add("eval_interval", &eval_interval, "updates between evaluations (0: only at the end)", {.min = 0, .max = huge});
+  o.add("eval_interval", &eval_interval, "updates between evaluations (0: only at the end)", {.min = 0, .max = kHuge});
   o.add("eval_iters", &eval_iters, "fixed windows an evaluation during the run (all: the whole held-out text)",
-        {.min = 1, .max = huge, .words = {{"all", 0}}});
+        {.min = 1, .max = kHuge, .words = {{"all", 0}}});
   o.add("eval_seed", &eval_seed, "names those windows");
   o.add("eval_only", &eval_only, "evaluate and stop");
-  o.add("log_interval", &log_interval, "updates between lines of metrics.jsonl", {.min = 1, .max = huge});
-  o.add("sample_interval", &sample_interval, "updates between samples (0: none)", {.min = 0, .max = huge});
+  o.add("log_interval", &log_interval, "updates between lines of metrics.jsonl", {.min = 1, .max = kHuge});
+  o.add("sample_interval", &sample_interval, "updates between samples (0: none)", {.min = 0, .max = kHuge});
   o.add("sample_tokens", &sample_tokens, "tokens of a sample", {.min = 1, .max = 1 << 20});
   o.add("sample_prompt", &sample_prompt, "what a sample goes on from");
-  o.add("save_interval", &save_interval, "updates between saves (0: with each evaluation)", {.min = 0, .max = huge});
+  o.add("save_interval", &save_interval, "updates between saves (0: with each evaluation)", {.min = 0, .max = kHuge});
   o.add("always_save_checkpoint", &always_save_checkpoint, "keep the last state too, not only the best");
-  o.add("patience", &patience, "evaluations without improvement before stopping (0: never)", {.min = 0, .max = huge});
+  o.add("patience", &patience, "evaluations without improvement before stopping (0: never)", {.min = 0, .max = kHuge});
 }
 
 Schedule TrainConfig::full_schedule() const {

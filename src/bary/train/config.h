@@ -49,6 +49,12 @@ struct TrainConfig {
   void check() const;
   Schedule full_schedule() const;  // lr_decay_iters 0 = max_iters
   int64_t sequences() const { return batch_size * gradient_accumulation_steps; }
+
+ private:
+  void describe_data(Options& options);
+  void describe_run(Options& options);
+  void describe_optimiser(Options& options);
+  void describe_watching(Options& options);
 };
 
 }  // namespace bary
