@@ -55,7 +55,7 @@ void run(const kernel::Product& p, const kernel::Right& b, const kernel::Epilogu
 // Rows of a weight's gradient a task: many, since they share what is copied, and as many tasks for every thread.
 int64_t rows_of_gradient(int64_t n) {
   constexpr int64_t kMost = 264, kTile = 6;
-  const int64_t workers = threads(), each = std::max<int64_t>(2, (n + kMost * workers - 1) / (kMost * workers));
+  const int64_t workers = threads(), each = std::max<int64_t>(1, (n + kMost * workers - 1) / (kMost * workers));
   const int64_t share = (n + each * workers - 1) / (each * workers);
   return std::max(kRowGrain, (share + kTile - 1) / kTile * kTile);
 }
