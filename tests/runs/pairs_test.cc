@@ -101,6 +101,8 @@ TEST_F(Pairs, OptionsThatMeanNothingAreRefused) {
   refused("bary eval pairs --dataset other.txt", {"--dataset", "--data"});
   refused("bary train --task copy --tokenizer bpe --out_dir x", {"bpe", "bary tokenizer train"});
   refused("bary train --arch encoder --sample_interval 5 --out_dir x", {"--sample_interval", "bary fill"});
+  refused("bary train missing.txt --out_dir gone", {"missing.txt"});
+  EXPECT_FALSE(std::filesystem::exists(work_.path() / "gone")) << "nothing came of it, so nothing is left";
   work_.write("text.txt", std::string(4000, 'a') + " to be or not to be");
   json(
       "bary train text.txt --tokenizer char --n_layer 1 --n_embd 16 --n_head 2 --block_size 16 --max_iters 1 "

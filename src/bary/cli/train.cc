@@ -89,8 +89,8 @@ class Screen {
   void step(const StepReport& e) {
     curve_.x.push_back(static_cast<double>(e.step)), curve_.y.push_back(e.loss);
     if (first_ < 0) first_ = e.step - 1;
-    tokens_ += r_.train.sequences() * s_.model().config().block_size;
     seconds_ += e.seconds;
+    tokens_ = static_cast<int64_t>(e.tokens_per_second * seconds_);  // those that are asked for: lines of pairs differ
     Progress p{e.step, e.max_iters, first_, tokens_, seconds_, e.loss, e.gflops / peaks_.fma};
     io_.draw(view_.update(p));
   }
@@ -191,12 +191,32 @@ void report(const TrainRequest& r, const TrainStart& s, const TrainResult& t, Io
   io.print(fmt::format("written to {}; {}\n", r.train.out_dir, next_command(r, s)));
 }
 
+// Takes a folder away again that was made for a run of which nothing came.
+class NewFolder {
+ public:
+  explicit NewFolder(std::filesystem::path path) : path_(std::move(path)) {
+    std::error_code ignored;
+    is_new_ = !std::filesystem::exists(path_, ignored);
+  }
+  ~NewFolder() {
+    std::error_code ignored;
+    if (is_new_) std::filesystem::remove(path_, ignored);  // only if it is empty
+  }
+  NewFolder(const NewFolder&) = delete;
+  NewFolder& operator=(const NewFolder&) = delete;
+
+ private:
+  std::filesystem::path path_;
+  bool is_new_ = false;
+};
+
 int run_train(std::span<const std::string> args, Io& io) {
   std::vector<std::string> changes;
   TrainRequest r = parse_train_request(args, changes);
   set_threads(static_cast<int>(r.train.threads));
   kernel::apply_isa_from_environment();
   for (const std::string& c : changes) io.note("changed against the run's record: " + c);
+  const NewFolder folder(r.train.out_dir);
   check_writable(r.train.out_dir);  // before minutes are spent on a text
   TrainStart s = prepare_training(r, io);
   const Peaks peaks{kernel::measure_fma_peak(), kernel::measure_tile_peak()};

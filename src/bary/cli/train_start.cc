@@ -80,7 +80,8 @@ TrainStart prepare_pairs(TrainRequest& r, Io&) {
       given.text = line->tokenizer;
     } else {
       both = load_seq2seq(beginning(r));
-      given.text = both->target, given.source = both->source;
+      given.text = both->target;
+      if (both->source.to_json() != both->target.to_json()) given.source = both->source;
     }
     if (resume) check_same_pairs(line ? line->state : both->state, *task, r.train.out_dir);
     take_shape(r.model, line ? line->model->config() : both->model->config());
