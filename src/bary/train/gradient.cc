@@ -19,7 +19,7 @@ int64_t sequences_per_group(int64_t sequences, int64_t T) {
 
 // Parameters up to which depth first is faster (docs/performance.md), and up to which it is where a group has few rows:
 // each writes a gradient of its own, which few rows are not worth once it outgrows the caches.
-constexpr int64_t kDepthFirst = int64_t{1} << 24, kDepthFirstFewRows = int64_t{1} << 21, kFewRows = 128;
+constexpr int64_t kDepthFirst = int64_t{1} << 24, kDepthFirstShort = int64_t{1} << 21, kShortGroup = 128;
 
 }  // namespace
 
@@ -28,7 +28,7 @@ GradientPlan plan_gradient(const ModelConfig& c, Traversal traversal, int64_t se
   GradientPlan p;
   p.per_group = sequences_per_group(sequences, T);
   // A recurrent step of one sequence is a matrix times a vector: together they are a product.
-  const bool wide = parameters > (p.per_group * T < kFewRows ? kDepthFirstFewRows : kDepthFirst) || c.recurrent();
+  const bool wide = parameters > (p.per_group * T < kShortGroup ? kDepthFirstShort : kDepthFirst) || c.recurrent();
   p.by_layer = traversal == Traversal::layer_by_layer || (traversal == Traversal::automatic && wide);
   const int64_t groups = (sequences + p.per_group - 1) / p.per_group;
   if (p.by_layer) {
