@@ -105,6 +105,17 @@ TEST(Gradient, TheSecondComputationStartsFromZero) {
   EXPECT_EQ(distance(span_of(twice), span_of(once)), 0);
 }
 
+TEST(Gradient, LargeModelsAndShortGroupsOfMiddlingOnesGoLayerByLayer) {
+  auto by_layer = [](const char* name, int64_t sequences, int64_t T) {
+    return plan_gradient(preset(name), Traversal::automatic, sequences, T, 0).by_layer;
+  };
+  EXPECT_FALSE(by_layer("block", 64, 128));
+  EXPECT_FALSE(by_layer("block", 64, 8));       // its gradient stays in a cache
+  EXPECT_TRUE(by_layer("annotated", 80, 10));   // 14.7 million parameters, 40 rows a group
+  EXPECT_FALSE(by_layer("annotated", 64, 64));  // 256 rows
+  EXPECT_TRUE(by_layer("gpt2", 4, 64));
+}
+
 TEST(Gradient, SequencesAreNumberedOverTheWholeStep) {
   auto per_group = [](int64_t sequences, int64_t T) {
     ModelConfig c = small_model();
