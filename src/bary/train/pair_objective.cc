@@ -37,6 +37,14 @@ Evaluation evaluate_pairs(const PairData& data, Part part, int64_t count, uint64
   return total;
 }
 
+// Tokens of a pair, both sides and the end
+int64_t typical_tokens(const PairData& data) {
+  const std::vector<CodedPair> some = data.fixed(PairSplit::training, 64, 1);
+  size_t sum = 0;
+  for (const CodedPair& p : some) sum += p.source.size() + p.target.size() + 1;
+  return static_cast<int64_t>(sum / std::max<size_t>(some.size(), 1));
+}
+
 double typical_flops(const ModelConfig& model, const TrainConfig& c, int64_t rows) {
   const int64_t pairs = c.batch_tokens ? c.batch_tokens / std::max<int64_t>(rows, 1) : c.sequences();
   return count_flops(model, rows).training * static_cast<double>(pairs);
@@ -65,7 +73,7 @@ Evaluation PairObjective::evaluate(Part part, int64_t count, uint64_t seed) cons
 }
 
 double PairObjective::flops_per_update() const {
-  return typical_flops(model_.config(), config_, longest(data_.fixed(PairSplit::training, 64, 1)));
+  return typical_flops(model_.config(), config_, (typical_tokens(data_) + 1) / 2);
 }
 
 void PairObjective::look_again(int64_t it) const {
@@ -117,7 +125,7 @@ Evaluation PairLineObjective::evaluate(Part part, int64_t count, uint64_t seed) 
 }
 
 double PairLineObjective::flops_per_update() const {
-  return typical_flops(model_.config(), config_, 2 * longest(data_.fixed(PairSplit::training, 64, 1)));
+  return typical_flops(model_.config(), config_, typical_tokens(data_));
 }
 
 void PairLineObjective::look_again(int64_t it) const {
