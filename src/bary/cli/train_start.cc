@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bary/model/count.h"
 #include "bary/report/format.h"
 #include "bary/text/corpus.h"
@@ -92,6 +94,10 @@ TrainStart prepare_pairs(TrainRequest& r, Io&) {
   // Tokens of a character: one, or the bytes it may have where the tokenizer is of another kind
   const int64_t each = r.train.tokenizer == "bpe" || r.train.tokenizer == "char" ? 1 : 4;
   const int64_t source = task->facts().longest_source * each, target = task->facts().longest_target * each;
+  const int64_t longest = std::max(source, target) + 1;  // the end included
+  BARY_CHECK(r.train.batch_tokens == 0 || each > 1 || r.train.batch_tokens >= longest,
+             "train: batch_tokens is {} and the longest pair has {} tokens on its longer side; give at least as many",
+             r.train.batch_tokens, longest);
   if (scratch) {
     r.model.vocab_size = s.pairs->target().vocab_size();
     r.model.source_vocab_size = one_stack ? 0 : s.pairs->source().vocab_size();
