@@ -31,16 +31,13 @@ struct KeyPanels {
   int64_t first;  // position of their first key, a multiple of a panel
 };
 
-// s[r][key - block] = a_r . key for the keys of the panels that touch [from, to); from is a multiple of a panel
-template <int R>
-HWY_INLINE void score_tile(int64_t D, const float* a, int64_t lda, KeyPanels panels, int64_t block, int64_t from,
-                           int64_t to, float* s) {
-  for (int64_t p = from; p < to; p += kPanel) {
-    auto t = zero_tile<R, kVectors>();
-    multiply(t, D, a, lda, 1, panels.data + (p - panels.first) * D, kPanel);
-    BARY_UNROLL for (int r = 0; r < R; ++r) {
-      BARY_UNROLL for (int j = 0; j < kVectors; ++j) store(t.v[r][j], s + r * kScoreStride + p - block + 16 * j);
-    }
+// s[r][j] = a_r . key j for the first 16 NV keys of a panel
+template <int R, int NV>
+HWY_INLINE void score_tile(int64_t D, const float* a, int64_t lda, const float* panel, float* s) {
+  auto t = zero_tile<R, NV>();
+  multiply(t, D, a, lda, 1, panel, kPanel);
+  BARY_UNROLL for (int r = 0; r < R; ++r) {
+    BARY_UNROLL for (int j = 0; j < NV; ++j) store(t.v[r][j], s + r * kScoreStride + 16 * j);
   }
 }
 
@@ -97,7 +94,8 @@ HWY_INLINE void each_tile(int64_t begin, int64_t end, const F& f) {
   if (t < end) with_constant<kRows - 1>(end - t, [&](auto count) HWY_ATTR { f(count, t); });
 }
 
-// Scores of rows [t0, t1) with the keys of a block, panel by panel; row t0 is the first of s.
+// Scores of rows [t0, t1) with the keys of a block, panel by panel; row t0 is the first of s. Of a panel's keys those
+// that a tile sees, in whole vectors: the others may not even be there yet.
 HWY_INLINE void score_band(const AttentionHead& h, const float* a, int64_t lda, KeyPanels panels, int64_t block,
                            int64_t t0, int64_t t1, float* s) {
   const KeyRange all = tile_part(h, t0, t1 - t0, block);
@@ -106,7 +104,11 @@ HWY_INLINE void score_band(const AttentionHead& h, const float* a, int64_t lda, 
       constexpr int R = decltype(count)::value;
       const KeyRange keys = tile_part(h, t, R, block);
       if (p < keys.low || p >= keys.high) return;
-      score_tile<R>(h.D, a + t * lda, lda, panels, block, p, p + 1, s + (t - t0) * kScoreStride);
+      const float *rows = a + t * lda, *panel = panels.data + (p - panels.first) * h.D;
+      float* to = s + (t - t0) * kScoreStride + p - block;
+      if (keys.high - p > kPanel - 16) return score_tile<R, kVectors>(h.D, rows, lda, panel, to);
+      with_constant<kVectors>((keys.high - p + 15) / 16,
+                              [&](auto nv) HWY_ATTR { score_tile<R, decltype(nv)::value>(h.D, rows, lda, panel, to); });
     });
   }
 }
