@@ -191,6 +191,10 @@ std::string Options::text(std::string_view name) const { return typed(at(name), 
 
 OptionSource Options::source(std::string_view name) const { return at(name).source; }
 
+void Options::refuse(std::initializer_list<std::string_view> names, std::string_view why) const {
+  for (std::string_view name : names) BARY_CHECK(!is_set(name), "{}: --{} {}; leave it out", command_, name, why);
+}
+
 std::vector<std::string> Options::names() const {
   std::vector<std::string> out;
   for (const auto& entry : entries_) out.push_back(entry.name);

@@ -17,6 +17,7 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
@@ -84,6 +85,8 @@ class Options {
   std::string text(std::string_view name) const;  // the present value as it is typed
   OptionSource source(std::string_view name) const;
   bool is_set(std::string_view name) const { return source(name) != OptionSource::default_value; }
+  // Input Error if one of these was set: "eval: --beam <why>; leave it out".
+  void refuse(std::initializer_list<std::string_view> names, std::string_view why) const;
   std::vector<std::string> names() const;
   std::vector<std::string> set_by(OptionSource source) const;
   // Options whose present value is not the record's; a key the record lacks has before "(absent)".

@@ -7,6 +7,7 @@
 #include "bary/base/parallel.h"
 #include "bary/cli/eval_pairs.h"
 #include "bary/cli/model_commands.h"
+#include "bary/cli/train_request.h"
 #include "bary/report/format.h"
 #include "bary/train/checkpoint.h"
 #include "bary/train/data.h"
@@ -42,19 +43,12 @@ struct EvalRequest {
 };
 
 // What the run's record says about its data, unless the command line says otherwise
-void defaults_from_record(EvalRequest& r, Options& o, const std::filesystem::path& folder) {
-  for (const auto& where : {folder / "run.json", folder.parent_path() / "run.json"}) {
-    std::error_code ignored;
-    if (!std::filesystem::exists(where, ignored)) continue;
-    nlohmann::json j = parse_json(read_file(where), where.string());
-    if (!j.contains("options") || !j["options"].is_object()) continue;
-    const nlohmann::json& v = j["options"];
-    if (!o.is_set("dataset") && v.contains("dataset") && v["dataset"].is_string()) r.dataset = v["dataset"];
-    if (!o.is_set("corpus") && v.contains("corpus") && v["corpus"].is_string()) r.corpus = v["corpus"];
-    if (!o.is_set("val_fraction") && v.contains("val_fraction") && v["val_fraction"].is_number())
-      r.val_fraction = v["val_fraction"];
-    return;
-  }
+void defaults_from_record(EvalRequest& r, const Options& o, const std::filesystem::path& folder) {
+  const std::optional<TrainConfig> t = recorded_training(folder);
+  if (!t) return;
+  if (!o.is_set("dataset")) r.dataset = t->dataset;
+  if (!o.is_set("corpus")) r.corpus = t->corpus;
+  if (!o.is_set("val_fraction")) r.val_fraction = t->val_fraction;
 }
 
 // An encoder tells what is missing, not what comes next.
@@ -76,18 +70,15 @@ int eval_masked(const LoadedModel& m, TokenSpan text, int32_t mask, const EvalRe
 }
 
 // What means nothing for this model is refused, not passed over.
-void refuse(const Options& o, std::initializer_list<const char*> names, const std::string& why) {
-  for (const char* name : names) BARY_CHECK(!o.is_set(name), "eval: --{} {}; leave it out", name, why);
-}
 void check_options(const Options& o, const std::string& folder, bool pairs) {
   if (!pairs)
-    return refuse(o, {"task", "data", "data_target", "min_length", "max_length", "count", "beam", "length_penalty"},
-                  fmt::format("is for a model of pairs, and {} learned a text", folder));
-  refuse(o, {"dataset", "corpus", "split", "val_fraction", "block_size", "rope_scaling", "rope_factor", "partial"},
-         fmt::format("is for a model of a text, and {} learned pairs (--task or --data says which)", folder));
+    return o.refuse({"task", "data", "data_target", "min_length", "max_length", "count", "beam", "length_penalty"},
+                    fmt::format("is for a model of pairs, and {} learned a text", folder));
+  o.refuse({"dataset", "corpus", "split", "val_fraction", "block_size", "rope_scaling", "rope_factor", "partial"},
+           fmt::format("is for a model of a text, and {} learned pairs (--task or --data says which)", folder));
   if (!checkpoint_config(folder).has_source())
-    refuse(o, {"beam", "length_penalty"},
-           fmt::format("searches, and {} is one stack, which is judged token by token", folder));
+    o.refuse({"beam", "length_penalty"},
+             fmt::format("searches, and {} is one stack, which is judged token by token", folder));
 }
 
 int run_eval(std::span<const std::string> args, Io& io) {

@@ -18,7 +18,7 @@ namespace {
 
 // The run's own settings, with what was asked for instead
 TrainConfig settings_of(const std::filesystem::path& checkpoint, const PairEvalRequest& r) {
-  TrainConfig t = recorded_training(checkpoint);
+  TrainConfig t = recorded_training(checkpoint).value_or(TrainConfig());
   if (!r.task.empty()) t.task = r.task;
   BARY_CHECK(r.data.empty() || r.task.empty() || r.task == "pairs",
              "eval: --task {} makes its own pairs and --data names a file; give one of them", r.task);
@@ -74,9 +74,10 @@ void print(const std::vector<Row>& rows, const std::string& title, Io& io) {
 
 // One stack has no beam here: what it would write is judged token by token (train/evaluate.h says why that is the
 // same).
-int eval_line(const std::string& folder, const TrainConfig& t, int64_t count, bool json, Io& io) {
+int eval_line(const std::string& folder, TrainConfig t, int64_t count, bool json, Io& io) {
   LoadedModel m = load_model(folder);
   BARY_CHECK(m.tokenizer.has_value(), "eval: {} has no tokenizer.json", m.folder.string());
+  t.prefix = reads_prefix(m);
   const PairData data(pair_task_of(t), {}, {m.tokenizer, {}});
   for (const CodedPair& pair : data.fixed(PairSplit::held_out, count, t.eval_seed))
     m.model->ensure_positions(static_cast<int64_t>(pair.source.size() + pair.target.size()) + 1);

@@ -130,6 +130,7 @@ int run_lab(std::span<const std::string> args, Io& io) {
   set_threads(static_cast<int>(r.threads));
   kernel::apply_isa_from_environment();
   check_writable(r.folder());
+  ensure_folder(r.folder());
   const FolderLock lock(r.folder());
   lab::Results results = lab::Results::open(r.folder(), r.setting());
   for (const Experiment* e : chosen)

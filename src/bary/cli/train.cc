@@ -90,8 +90,8 @@ class Screen {
     curve_.x.push_back(static_cast<double>(e.step)), curve_.y.push_back(e.loss);
     if (first_ < 0) first_ = e.step - 1;
     seconds_ += e.seconds;
-    tokens_ = static_cast<int64_t>(e.tokens_per_second * seconds_);  // those that are asked for: lines of pairs differ
-    Progress p{e.step, e.max_iters, first_, tokens_, seconds_, e.loss, e.gflops / peaks_.fma};
+    const auto tokens = static_cast<int64_t>(e.tokens_per_second * seconds_);
+    Progress p{e.step, e.max_iters, first_, tokens, seconds_, e.loss, e.gflops / peaks_.fma};
     io_.draw(view_.update(p));
   }
   void evaluated(const EvalReport& e) {
@@ -106,7 +106,10 @@ class Screen {
   }
   void sample(int64_t at) {
     if (s_.pairs) {
-      const auto answer = [this](const std::vector<std::string>& sources) { return answers(sources); };
+      const auto answer = [this](const std::vector<std::string>& sources) {
+        if (!s_.pair_model) return translate(OneStack{*s_.language, s_.pairs->target(), r_.train.prefix}, sources, {});
+        return translate(Sides{*s_.pair_model, s_.pairs->source(), s_.pairs->target()}, sources, {});
+      };
       for (const std::string& line : sample_pairs(*s_.pairs, r_.train.seed, 3, answer)) line_out("  " + line);
       return;
     }
@@ -120,25 +123,13 @@ class Screen {
     line_out(fmt::format("sample at step {}: {}{}", grouped(at), r_.train.sample_prompt, text[0].text));
   }
 
-  std::vector<std::vector<int32_t>> answers(const std::vector<std::string>& sources) {
-    std::vector<std::vector<int32_t>> all;
-    if (s_.pair_model) {
-      for (auto& best : translate(Sides{*s_.pair_model, s_.pairs->source(), s_.pairs->target()}, sources, {}))
-        all.push_back(std::move(best[0].ids));
-    } else {
-      for (auto& h : translate(OneStack{*s_.language, s_.pairs->target(), r_.train.prefix}, sources, {}))
-        all.push_back(std::move(h.ids));
-    }
-    return all;
-  }
-
   const TrainRequest& r_;
   const TrainStart& s_;
   Peaks peaks_;
   Io& io_;
   ProgressView view_;
   Series curve_{"train (each batch)", {}, {}}, val_{"held out", {}, {}};
-  int64_t first_ = -1, tokens_ = 0;
+  int64_t first_ = -1;
   double seconds_ = 0;
 };
 
@@ -191,32 +182,12 @@ void report(const TrainRequest& r, const TrainStart& s, const TrainResult& t, Io
   io.print(fmt::format("written to {}; {}\n", r.train.out_dir, next_command(r, s)));
 }
 
-// Takes a folder away again that was made for a run of which nothing came.
-class NewFolder {
- public:
-  explicit NewFolder(std::filesystem::path path) : path_(std::move(path)) {
-    std::error_code ignored;
-    is_new_ = !std::filesystem::exists(path_, ignored);
-  }
-  ~NewFolder() {
-    std::error_code ignored;
-    if (is_new_) std::filesystem::remove(path_, ignored);  // only if it is empty
-  }
-  NewFolder(const NewFolder&) = delete;
-  NewFolder& operator=(const NewFolder&) = delete;
-
- private:
-  std::filesystem::path path_;
-  bool is_new_ = false;
-};
-
 int run_train(std::span<const std::string> args, Io& io) {
   std::vector<std::string> changes;
   TrainRequest r = parse_train_request(args, changes);
   set_threads(static_cast<int>(r.train.threads));
   kernel::apply_isa_from_environment();
   for (const std::string& c : changes) io.note("changed against the run's record: " + c);
-  const NewFolder folder(r.train.out_dir);
   check_writable(r.train.out_dir);  // before minutes are spent on a text
   TrainStart s = prepare_training(r, io);
   const Peaks peaks{kernel::measure_fma_peak(), kernel::measure_tile_peak()};

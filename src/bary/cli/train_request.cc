@@ -33,17 +33,17 @@ nlohmann::json TrainRequest::record() {
   return r;
 }
 
-TrainConfig recorded_training(const std::filesystem::path& checkpoint) {
-  TrainRequest run;
-  Options o = run.options();
+std::optional<TrainConfig> recorded_training(const std::filesystem::path& checkpoint) {
   for (const auto& where : {checkpoint / "run.json", checkpoint.parent_path() / "run.json"}) {
     std::error_code ignored;
     if (!std::filesystem::exists(where, ignored)) continue;
     const nlohmann::json j = parse_json(read_file(where), where.string());
-    if (j.contains("options")) o.from_json(j["options"], where.string());
-    break;
+    if (!j.contains("options")) continue;
+    TrainRequest run;
+    run.options().from_json(j["options"], where.string());
+    return run.train;
   }
-  return run.train;
+  return std::nullopt;
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #pragma once
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,8 +22,8 @@ struct TrainRequest {
   nlohmann::json record();  // run.json: every key, versions, machine
 };
 
-// What the record beside a checkpoint says; defaults where there is none.
-TrainConfig recorded_training(const std::filesystem::path& checkpoint);
+// How a checkpoint was trained, by the record of its run; none where that is not beside it.
+std::optional<TrainConfig> recorded_training(const std::filesystem::path& checkpoint);
 
 // Reads arguments, config file and, with init_from=resume, the run's record; `changes` receives a line for every key
 // that the command line changed against that record.

@@ -89,10 +89,9 @@ TrainStart prepare_pairs(TrainRequest& r, Io&) {
     take_shape(r.model, line ? line->model->config() : both->model->config());
   }
   TrainStart s;
-  s.pairs = std::make_unique<PairData>(
-      task, PairDataOptions{r.train.tokenizer == "bpe" ? "char" : r.train.tokenizer, r.train.source_tokenizer}, given);
+  s.pairs = std::make_unique<PairData>(task, PairDataOptions{r.train.tokenizer, r.train.source_tokenizer}, given);
   // Tokens of a character: one, or the bytes it may have where the tokenizer is of another kind
-  const int64_t each = r.train.tokenizer == "bpe" || r.train.tokenizer == "char" ? 1 : 4;
+  const int64_t each = r.train.tokenizer == "char" ? 1 : 4;
   const int64_t source = task->facts().longest_source * each, target = task->facts().longest_target * each;
   const int64_t longest = std::max(source, target) + 1;  // the end included
   BARY_CHECK(r.train.batch_tokens == 0 || each > 1 || r.train.batch_tokens >= longest,

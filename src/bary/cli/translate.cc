@@ -8,7 +8,6 @@
 #include "bary/cli/eval_pairs.h"
 #include "bary/cli/interrupt.h"
 #include "bary/cli/model_commands.h"
-#include "bary/cli/train_request.h"
 #include "bary/cli/translate_text.h"
 #include "bary/inspect/cross.h"
 #include "bary/report/heat.h"
@@ -57,9 +56,9 @@ std::vector<std::string> sources_of(const TranslateRequest& r, const Io& io) {
   return lines;
 }
 
-CodedPair coded(const LoadedSeq2Seq& m, const std::string& source, const std::vector<int32_t>& target) {
+CodedPair coded(const Tokenizer& reads, const std::string& source, const std::vector<int32_t>& target) {
   BARY_CHECK(!source.empty(), "translate: the source is empty; give --source TEXT");
-  return {source_tokens(m.source, source), target};
+  return {source_tokens(reads, source), target};
 }
 
 std::vector<std::string> pieces(const Tokenizer& t, std::span<const int32_t> ids) {
@@ -69,7 +68,7 @@ std::vector<std::string> pieces(const Tokenizer& t, std::span<const int32_t> ids
 }
 
 void show_attention(LoadedSeq2Seq& m, const std::string& source, const Hypothesis& h, Io& io) {
-  const CodedPair pair = coded(m, source, h.ids);
+  const CodedPair pair = coded(m.source, source, h.ids);
   const std::vector<Tensor> maps = cross_patterns(*m.model, batch_of(std::span(&pair, 1), pair_tokens(m.target)));
   std::vector<std::string> rows = pieces(m.target, h.ids), columns = pieces(m.source, pair.source);
   rows.push_back("<eos>");
@@ -92,56 +91,91 @@ nlohmann::json to_json(const Tokenizer& target, const std::string& source, const
   return {{"source", source}, {"answers", answers}};
 }
 
-void print_likelihood(const TranslateRequest& r, double p, size_t tokens, Io& io) {
+// How likely the target is, by `log_p` of it coded
+int score_target(const TranslateRequest& r, const Tokenizer& source, const Tokenizer& target,
+                 const std::function<double(const CodedPair&)>& log_p, Io& io) {
+  const CodedPair pair = coded(source, r.source, target.encode(r.target, SpecialPolicy::as_text()));
+  const double p = log_p(pair);
   if (r.json) {
     io.print(dump_json({{"source", r.source}, {"target", r.target}, {"log_probability", p}}) + "\n");
   } else {
-    io.print(fmt::format("log p = {:.6f} nats over {} tokens and the end\n", p, tokens));
+    io.print(fmt::format("log p = {:.6f} nats over {} tokens and the end\n", p, pair.target.size()));
   }
-}
-
-int score_target(const LoadedSeq2Seq& m, const TranslateRequest& r, Io& io) {
-  const CodedPair pair = coded(m, r.source, m.target.encode(r.target, SpecialPolicy::as_text()));
-  m.model->ensure_positions(static_cast<int64_t>(pair.source.size()), static_cast<int64_t>(pair.target.size()) + 1);
-  const double p = log_probabilities(*m.model, batch_of(std::span(&pair, 1), pair_tokens(m.target)))[0];
-  print_likelihood(r, p, pair.target.size(), io);
   return kExitOk;
 }
 
-// One stack has neither a search nor a place where it reads the source.
-int answer_as_line(const std::string& folder, const TranslateRequest& r, const Options& o, Io& io) {
-  for (const char* name : {"beam", "n_best", "length_penalty", "no_repeat_ngram", "attention"})
-    BARY_CHECK(!o.is_set(name),
-               "translate: --{} is for a model with a source of its own, and {} is one stack, which goes on with the "
-               "likeliest token; leave it out",
-               name, folder);
-  LoadedModel m = load_model(folder);
-  BARY_CHECK(m.tokenizer.has_value(), "translate: {} has no tokenizer.json", m.folder.string());
-  const OneStack stack{*m.model, *m.tokenizer, recorded_training(m.folder).prefix};
-  LineOptions options;
-  if (o.is_set("target")) {
-    BARY_CHECK(!r.source.empty(), "translate: the source is empty; give --source TEXT");
-    options.prefix = stack.prefix, options.tokens = pair_tokens(*m.tokenizer);
-    const CodedPair pair{source_tokens(*m.tokenizer, r.source),
-                         m.tokenizer->encode(r.target, SpecialPolicy::as_text())};
-    print_likelihood(r, log_probability(*m.model, pair, options), pair.target.size(), io);
-    return kExitOk;
-  }
+// What a kind of model gives for sources; `on_token` (or none) hears the tokens of a single one as they come.
+using OnToken = std::function<void(int32_t token)>;
+using Answers = std::function<std::vector<std::vector<Hypothesis>>(const std::vector<std::string>& sources,
+                                                                   const OnToken& on_token)>;
+using ShowMore = std::function<void(const std::string& source, const Hypothesis& best)>;
+
+int answer(const TranslateRequest& r, const Tokenizer& target, const Answers& answers, const ShowMore& more, Io& io) {
   const std::vector<std::string> sources = sources_of(r, io);
   InterruptGuard guard;
-  options.max_tokens = r.beam.max_tokens, options.cancelled = [] { return interrupted(); };
-  const bool stream = sources.size() == 1 && !r.json;
-  StreamDecoder decoder(*m.tokenizer);
-  if (stream) options.on_token = [&](int32_t token) { io.print(decoder.push(token)), io.flush(); };
-  const std::vector<Hypothesis> found = translate(stack, sources, options);
+  const bool stream = sources.size() == 1 && r.beam.beam == 1 && !r.json;
+  StreamDecoder decoder(target);
+  const OnToken print = [&](int32_t token) { io.print(decoder.push(token)), io.flush(); };
+  const auto found = answers(sources, stream ? print : OnToken());
   if (stream) io.print(decoder.flush() + "\n");
   nlohmann::json all = nlohmann::json::array();
   for (size_t i = 0; i < sources.size(); ++i) {
-    if (r.json) all.push_back(to_json(*m.tokenizer, sources[i], {found[i]}));
-    if (!r.json && !stream) io.print(m.tokenizer->decode(found[i].ids) + "\n");
+    if (r.json) {
+      all.push_back(to_json(target, sources[i], found[i]));
+      continue;
+    }
+    for (const Hypothesis& h : found[i]) {
+      if (r.beam.n_best > 1) io.print(fmt::format("{:10.4f}  ", h.score));
+      if (!stream) io.print(target.decode(h.ids) + "\n");
+    }
+    if (r.attention && !found[i].empty()) more(sources[i], found[i][0]);
   }
   if (r.json) io.print(dump_json(all) + "\n");
   return interrupted() ? kExitInterrupted : kExitOk;
+}
+
+// One stack has neither a search nor a place where it reads the source.
+int ask_one_stack(const std::string& folder, const TranslateRequest& r, const Options& o, Io& io) {
+  o.refuse({"beam", "n_best", "length_penalty", "no_repeat_ngram", "attention"},
+           fmt::format("is for a model with a source of its own, and {} is one stack, which goes on with the likeliest "
+                       "token",
+                       folder));
+  LoadedModel m = load_model(folder);
+  BARY_CHECK(m.tokenizer.has_value(), "translate: {} has no tokenizer.json", m.folder.string());
+  const OneStack stack{*m.model, *m.tokenizer, reads_prefix(m)};
+  if (o.is_set("target")) {
+    LineOptions options;
+    options.prefix = stack.prefix, options.tokens = pair_tokens(*m.tokenizer);
+    auto log_p = [&](const CodedPair& pair) { return log_probability(*m.model, pair, options); };
+    return score_target(r, *m.tokenizer, *m.tokenizer, log_p, io);
+  }
+  auto answers = [&](const std::vector<std::string>& sources, const OnToken& on_token) {
+    LineOptions options;
+    options.max_tokens = r.beam.max_tokens, options.cancelled = [] { return interrupted(); };
+    options.on_token = on_token;
+    return translate(stack, sources, options);
+  };
+  return answer(r, *m.tokenizer, answers, {}, io);
+}
+
+int ask_pair_model(const std::string& folder, const TranslateRequest& r, const Options& o, Io& io) {
+  LoadedSeq2Seq m = load_seq2seq(folder);
+  if (o.is_set("target")) {
+    auto log_p = [&](const CodedPair& pair) {
+      m.model->ensure_positions(static_cast<int64_t>(pair.source.size()), static_cast<int64_t>(pair.target.size()) + 1);
+      return log_probabilities(*m.model, batch_of(std::span(&pair, 1), pair_tokens(m.target)))[0];
+    };
+    return score_target(r, m.source, m.target, log_p, io);
+  }
+  auto answers = [&](const std::vector<std::string>& sources, const OnToken& on_token) {
+    BeamOptions options = r.beam;
+    options.cancelled = [] { return interrupted(); };
+    if (on_token) options.on_token = [&](size_t, int32_t token) { on_token(token); };
+    return translate(Sides{*m.model, m.source, m.target}, sources, options);
+  };
+  return answer(
+      r, m.target, answers,
+      [&](const std::string& source, const Hypothesis& best) { show_attention(m, source, best, io); }, io);
 }
 
 int run_translate(std::span<const std::string> args, Io& io) {
@@ -151,32 +185,8 @@ int run_translate(std::span<const std::string> args, Io& io) {
   BARY_CHECK(rest.size() == 1, "translate: one model answers, {} came; name the folder of a run or checkpoint",
              rest.size());
   set_threads(static_cast<int>(r.threads));
-  if (checkpoint_config(rest[0]).arch == Arch::decoder && is_of_pairs(rest[0]))
-    return answer_as_line(rest[0], r, o, io);
-  LoadedSeq2Seq m = load_seq2seq(rest[0]);
-  if (o.is_set("target")) return score_target(m, r, io);
-  const std::vector<std::string> sources = sources_of(r, io);
-  InterruptGuard guard;
-  r.beam.cancelled = [] { return interrupted(); };
-  const bool stream = sources.size() == 1 && r.beam.beam == 1 && !r.json;
-  StreamDecoder decoder(m.target);
-  if (stream) r.beam.on_token = [&](size_t, int32_t token) { io.print(decoder.push(token)), io.flush(); };
-  const auto found = translate(Sides{*m.model, m.source, m.target}, sources, r.beam);
-  if (stream) io.print(decoder.flush() + "\n");
-  nlohmann::json all = nlohmann::json::array();
-  for (size_t i = 0; i < sources.size(); ++i) {
-    if (r.json) {
-      all.push_back(to_json(m.target, sources[i], found[i]));
-      continue;
-    }
-    for (const Hypothesis& h : found[i]) {
-      if (r.beam.n_best > 1) io.print(fmt::format("{:10.4f}  ", h.score));
-      if (!stream) io.print(m.target.decode(h.ids) + "\n");
-    }
-    if (r.attention && !found[i].empty()) show_attention(m, sources[i], found[i][0], io);
-  }
-  if (r.json) io.print(dump_json(all) + "\n");
-  return interrupted() ? kExitInterrupted : kExitOk;
+  const bool one_stack = checkpoint_config(rest[0]).arch == Arch::decoder && is_of_pairs(rest[0]);
+  return one_stack ? ask_one_stack(rest[0], r, o, io) : ask_pair_model(rest[0], r, o, io);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "bary/generate/beam.h"
 #include "bary/generate/line.h"
 #include "bary/text/tokenizer.h"
+#include "bary/train/checkpoint.h"
 #include "bary/train/pair_data.h"
 
 namespace bary {
@@ -20,16 +21,18 @@ struct Sides {
 std::vector<std::vector<Hypothesis>> translate(const Sides& sides, const std::vector<std::string>& sources,
                                                BeamOptions options);
 
-// Through one stack that learned pairs as lines: what is likeliest, token by token.
+// Through one stack that learned pairs as lines: what is likeliest, token by token; one hypothesis each.
 struct OneStack {
   LanguageModel& model;
   const Tokenizer& tokenizer;
   bool prefix = false;
 };
-std::vector<Hypothesis> translate(const OneStack& stack, const std::vector<std::string>& sources, LineOptions options);
+std::vector<std::vector<Hypothesis>> translate(const OneStack& stack, const std::vector<std::string>& sources,
+                                               LineOptions options);
+bool reads_prefix(const LoadedModel& m);  // as its checkpoint says
 
 // "source -> answer", and the target where it is another, of `count` held-out pairs
-using Answer = std::function<std::vector<std::vector<int32_t>>(const std::vector<std::string>& sources)>;
+using Answer = std::function<std::vector<std::vector<Hypothesis>>(const std::vector<std::string>& sources)>;
 std::vector<std::string> sample_pairs(const PairData& data, uint64_t seed, int64_t count, const Answer& answer);
 
 }  // namespace bary

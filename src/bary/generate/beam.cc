@@ -56,7 +56,7 @@ void forbid_repeats(const std::vector<int32_t>& ids, int64_t n, std::vector<doub
 }
 
 int64_t longest_target(const ModelConfig& c, const BeamOptions& o, int64_t source) {
-  const int64_t most = o.max_tokens ? o.max_tokens : std::max(c.block_size, 2 * source + 16);
+  const int64_t most = longest_answer(c, o.max_tokens, source);
   return c.learned_positions() ? std::min(most, c.positions() - 1) : most;
 }
 
@@ -232,6 +232,10 @@ std::vector<std::vector<Hypothesis>> beam_search(Seq2Seq& model, std::span<const
   return out;
 }
 
+int64_t longest_answer(const ModelConfig& c, int64_t asked, int64_t source) {
+  return asked ? asked : std::max(c.block_size, 2 * source + 16);
+}
+
 std::vector<double> log_softmax(const Tensor& logits, int64_t r) {
   const int64_t V = logits.channels();
   const float* x = logits.row(r);
@@ -240,7 +244,7 @@ std::vector<double> log_softmax(const Tensor& logits, int64_t r) {
   double log_sum = 0;  // of exp(x - max): the loss of the likeliest token
   kernel::cross_entropy_rows(1, V, copy.data(), V, &best, 0, &log_sum);
   BARY_CHECK(std::isfinite(log_sum) && std::isfinite(x[best]), ErrorKind::numeric,
-             "beam search: the model's logits are not finite; its weights are damaged, use an earlier checkpoint");
+             "the model's logits are not finite; its weights are damaged, use an earlier checkpoint");
   std::vector<double> out(static_cast<size_t>(V));
   for (int64_t v = 0; v < V; ++v)
     out[static_cast<size_t>(v)] = -(log_sum + (static_cast<double>(x[best]) - static_cast<double>(x[v])));

@@ -38,6 +38,9 @@ struct Hypothesis {
 std::vector<std::vector<Hypothesis>> beam_search(Seq2Seq& model, std::span<const std::vector<int32_t>> sources,
                                                  const BeamOptions& options);
 
+// Tokens of an answer at most: `asked`, or where that is 0 the window trained at, or twice the source and 16 more.
+int64_t longest_answer(const ModelConfig& c, int64_t asked, int64_t source);
+
 // Of a row of logits, in the terms of the loss (kernel/loss.h). Throws where they are not finite.
 std::vector<double> log_softmax(const Tensor& logits, int64_t row);
 

@@ -11,6 +11,12 @@
 
 namespace bary {
 
+Tensor last_logits(const LanguageModel& model, const Tensor& hidden) {
+  Tensor last(Shape{1, 1, hidden.channels()});
+  std::copy_n(hidden.row(hidden.rows() - 1), hidden.channels(), last.data());
+  return model.head(last);
+}
+
 std::vector<float> next_logits(const LanguageModel& model, std::span<const int32_t> ids, KvCache* cache,
                                int64_t chunk) {
   BARY_CHECK(!ids.empty(), "generate: no tokens to go on from");
@@ -21,9 +27,7 @@ std::vector<float> next_logits(const LanguageModel& model, std::span<const int32
   Tensor h;
   for (int64_t at = 0; at < n; at += chunk)
     h = model.hidden(ids.subspan(static_cast<size_t>(at), static_cast<size_t>(std::min(chunk, n - at))), 1, pass);
-  Tensor last(Shape{1, 1, h.channels()});
-  std::copy_n(h.row(h.rows() - 1), h.channels(), last.data());
-  return model.head(last).to_vector();
+  return last_logits(model, h).to_vector();
 }
 
 namespace {

@@ -43,6 +43,9 @@ struct Generated {
 std::vector<Generated> generate(LanguageModel& model, const Tokenizer& tokenizer,
                                 const std::vector<std::string>& prompts, const GenerateOptions& options);
 
+// Logits (1,1,V) of the last row of hidden() (B,T,C)
+Tensor last_logits(const LanguageModel& model, const Tensor& hidden);
+
 // The last row of logits of `ids`, through the cache in chunks of `chunk` tokens (0 = all at once).
 std::vector<float> next_logits(const LanguageModel& model, std::span<const int32_t> ids, KvCache* cache, int64_t chunk);
 

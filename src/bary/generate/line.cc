@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "bary/base/error.h"
+#include "bary/generate/generate.h"
 
 namespace bary {
 namespace {
@@ -23,7 +24,7 @@ Hypothesis answer_line(LanguageModel& model, std::span<const int32_t> source, co
   std::vector<int32_t> next(source.begin(), source.end() - 1);
   next.push_back(o.tokens.bos);
   const auto shown = static_cast<int64_t>(next.size());
-  int64_t most = o.max_tokens ? o.max_tokens : std::max(c.block_size, 2 * shown + 16);
+  int64_t most = longest_answer(c, o.max_tokens, shown);
   if (c.learned_positions()) most = std::min(most, c.positions() - shown);
   model.ensure_positions(shown + std::max<int64_t>(most, 0));
   KvCache cache = model.make_cache(1, shown + most);
@@ -33,11 +34,8 @@ Hypothesis answer_line(LanguageModel& model, std::span<const int32_t> source, co
   if (o.prefix) pass.prefix = prefix;
   Hypothesis h;
   for (;;) {
-    const Tensor hidden = model.hidden(next, 1, pass);
+    std::vector<double> log_p = log_softmax(last_logits(model, model.hidden(next, 1, pass)), 0);
     pass.prefix = {};  // what comes now sees all of the source anyway
-    Tensor last(Shape{1, 1, hidden.channels()});
-    std::copy_n(hidden.row(hidden.rows() - 1), hidden.channels(), last.data());
-    std::vector<double> log_p = log_softmax(model.head(last), 0);
     for (int32_t id : o.never) log_p[static_cast<size_t>(id)] = -std::numeric_limits<double>::infinity();
     const auto length = static_cast<int64_t>(h.ids.size());
     const auto best = static_cast<int32_t>(std::max_element(log_p.begin(), log_p.end()) - log_p.begin());

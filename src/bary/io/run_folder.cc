@@ -151,7 +151,30 @@ std::string weights_sha256(std::span<const TensorView> weights) {
   return hash.hex();
 }
 
+namespace {
+
+// Folders that a look made, taken away again with it: those that are still empty.
+class MadeFolders {
+ public:
+  explicit MadeFolders(fs::path folder) {
+    std::error_code ignored;
+    for (; !folder.empty() && !fs::exists(folder, ignored); folder = folder.parent_path()) made_.push_back(folder);
+  }
+  ~MadeFolders() {
+    std::error_code ignored;
+    for (const fs::path& folder : made_) fs::remove(folder, ignored);
+  }
+  MadeFolders(const MadeFolders&) = delete;
+  MadeFolders& operator=(const MadeFolders&) = delete;
+
+ private:
+  std::vector<fs::path> made_;  // the innermost first
+};
+
+}  // namespace
+
 void check_writable(const fs::path& folder, int64_t bytes_needed) {
+  const MadeFolders made(folder);
   ensure_folder(folder);
   try {
     AtomicFile probe(folder / ".bary-can-write-here");

@@ -53,8 +53,9 @@ bool checkpoint_exists(const std::filesystem::path& folder);  // something a loa
 // SHA-256 of these tensors as model.safetensors would hold them, in any order.
 std::string weights_sha256(std::span<const TensorView> weights);
 
-// Before a run starts: creates `folder`, writes and removes a file in it, and compares the free space with
-// `bytes_needed` (0: not asked). Input Error with the path, what is missing and what to do.
+// Before a run starts: can `folder` be made, a file be written in it, and is there space for `bytes_needed` (0: not
+// asked)? Nothing is left behind, so that a run refused for another reason leaves no folder. Input Error with the path,
+// what is missing and what to do.
 void check_writable(const std::filesystem::path& folder, int64_t bytes_needed = 0);
 
 }  // namespace bary

@@ -285,7 +285,10 @@ TEST(Manifest, RefusesWhatLeavesTheFolder) {
 TEST(CheckWritable, SaysNoBeforeTheRun) {
   TestFolder root;
   check_writable(root / "new" / "deep");
-  EXPECT_TRUE(fs::is_empty(root / "new" / "deep"));
+  EXPECT_FALSE(fs::exists(root / "new")) << "it only asks";
+  fs::create_directory(root / "there");
+  check_writable(root / "there");
+  EXPECT_TRUE(fs::is_empty(root / "there")) << "what was there stays";
   overwrite(root / "file", "x");
   EXPECT_NE(message([&] { check_writable(root / "file"); }), "(no error)");
   EXPECT_NE(message([&] { check_writable("/proc/bary"); }), "(no error)");

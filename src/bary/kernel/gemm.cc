@@ -87,7 +87,7 @@ struct Panel {
 template <int NV, bool Whole>
 HWY_NOINLINE void panel_product(const Product& g, int64_t k0, int64_t k, const Panel& b, int64_t column,
                                 const Epilogue& e) {
-  auto rows = [&](auto count, int64_t i) HWY_ATTR {
+  each_tile(0, g.m, [&](auto count, int64_t i) HWY_ATTR {
     constexpr int MR = decltype(count)::value;
     const Place<MR, NV, Whole> at{i, column, g.n};
     Tile<MR, NV> t = zero_tile<MR, NV>();
@@ -101,10 +101,7 @@ HWY_NOINLINE void panel_product(const Product& g, int64_t k0, int64_t k, const P
     } else {
       at.each([&](int r, int j) HWY_ATTR { at.store_to(g.c, g.ldc, r, j, t.v[r][j]); });
     }
-  };
-  int64_t i = 0;
-  for (; i + kRows <= g.m; i += kRows) rows(Int<kRows>(), i);
-  if (i < g.m) with_constant<kRows - 1>(g.m - i, [&](auto count) HWY_ATTR { rows(count, i); });
+  });
 }
 
 constexpr int64_t kDepth = 32768 / 4 / kPanel;  // of a panel that stays in the first-level cache while rows pass by

@@ -94,13 +94,6 @@ struct Wanted {  // A^T B and where it goes
 
 constexpr int64_t kDepth = 128;  // rows at a time: their part of a panel of B stays in the first-level cache
 
-template <class F>
-HWY_INLINE void each_tile(int64_t columns, const F& f) {
-  int64_t i = 0;
-  for (; i + kRows <= columns; i += kRows) f(Int<kRows>(), i);
-  if (i < columns) with_constant<kRows - 1>(columns - i, [&](auto count) HWY_ATTR { f(count, i); });
-}
-
 // Operands where they lie: `rows` rows of them from row k on.
 template <int NV, bool Tail, bool Grouped>
 HWY_NOINLINE void panel_in_place(const Wanted& w, int64_t p, int64_t k, int64_t rows) {
@@ -108,7 +101,7 @@ HWY_NOINLINE void panel_in_place(const Wanted& w, int64_t p, int64_t k, int64_t 
   const float *a = w.a + k * lda, *b = w.b + k * ldb + p;
   float* c = w.c + p;
   const RowStart start = w.start;
-  each_tile(m, [=](auto count, int64_t i) HWY_ATTR {
+  each_tile(0, m, [=](auto count, int64_t i) HWY_ATTR {
     constexpr int MR = decltype(count)::value;
     const Ahead<NV> soon{c + (i + MR) * ldc, ldc, i + 2 * MR <= m ? MR * NV : 0};
     const Rows r{k, k + rows, a + i, lda, b, ldb};
@@ -142,7 +135,7 @@ HWY_INLINE void copy_strip(const float* a, int64_t lda, int64_t rows, int64_t co
   constexpr int64_t kFew = 8;
   for (int64_t k0 = 0; k0 < rows; k0 += kFew) {
     const int64_t end = std::min(k0 + kFew, rows);
-    each_tile(columns, [&](auto count, int64_t i) HWY_ATTR {
+    each_tile(0, columns, [&](auto count, int64_t i) HWY_ATTR {
       constexpr int MR = decltype(count)::value;
       for (int64_t k = k0; k < end; ++k) std::memcpy(out + i * rows + k * MR, a + k * lda + i, MR * sizeof(float));
     });
@@ -190,7 +183,7 @@ HWY_NOINLINE void panel_of_copies(const Wanted& w, int64_t i0, int64_t columns, 
     const int64_t to = std::min(k + kDepth, end);
     copy_panel<NV>(w.b + k * w.ldb + p, w.ldb, to - k, last, copies.b);
     const float *a = copies.a, *b = copies.b;
-    each_tile(columns, [=](auto count, int64_t i) HWY_ATTR {
+    each_tile(0, columns, [=](auto count, int64_t i) HWY_ATTR {
       constexpr int MR = decltype(count)::value;
       const Corner<MR, NV, Whole> corner{c + i * ldc, ldc, last};
       const Ahead<NV> soon{c + (i + MR) * ldc, ldc, i + 2 * MR <= columns ? MR * NV : 0};

@@ -87,13 +87,6 @@ HWY_INLINE KeyRange tile_part(const AttentionHead& h, int64_t t, int64_t r, int6
 // the second for every six rows.
 constexpr int64_t kBand = 8 * kRows;
 
-template <class F>
-HWY_INLINE void each_tile(int64_t begin, int64_t end, const F& f) {
-  int64_t t = begin;
-  for (; t + kRows <= end; t += kRows) f(Int<kRows>(), t);
-  if (t < end) with_constant<kRows - 1>(end - t, [&](auto count) HWY_ATTR { f(count, t); });
-}
-
 // Scores of rows [t0, t1) with the keys of a block, panel by panel; row t0 is the first of s. Of a panel's keys those
 // that a tile sees, in whole vectors: the others may not even be there yet.
 HWY_INLINE void score_band(const AttentionHead& h, const float* a, int64_t lda, KeyPanels panels, int64_t block,

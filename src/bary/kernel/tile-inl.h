@@ -96,6 +96,14 @@ HWY_INLINE void with_constant(int64_t n, const F& f) {
   f(Int<Max>());
 }
 
+// f(Int<rows>(), row) for tiles of kRows rows of [begin, end), the last one with what is left
+template <class F>
+HWY_INLINE void each_tile(int64_t begin, int64_t end, const F& f) {
+  int64_t i = begin;
+  for (; i + kRows <= end; i += kRows) f(Int<kRows>(), i);
+  if (i < end) with_constant<kRows - 1>(end - i, [&](auto count) HWY_ATTR { f(count, i); });
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace bary::kernel
 HWY_AFTER_NAMESPACE();

@@ -9,6 +9,7 @@
 
 #include "bary/inspect/capture.h"
 #include "bary/lab/list.h"
+#include "bary/lab/pattern_map.h"
 #include "bary/lab/training.h"
 #include "bary/report/format.h"
 #include "bary/train/chosen.h"
@@ -17,7 +18,6 @@
 namespace bary::lab {
 namespace {
 
-constexpr int64_t kShown = 16;      // positions of the map
 constexpr uint64_t kExercises = 1;  // the seed that names them, another than any training's
 
 Recipe recipe(Arch arch, uint64_t seed, const Plan& plan) {
@@ -65,23 +65,16 @@ Evaluation score(const LanguageModel& model, const Work& work) {
   });
 }
 
-// The first positions of the pattern, mean over heads, and how much weight lies on later tokens than one's own
+// The first block's pattern at its first positions, and how much of all weight lies on later tokens than one's own
 void add_pattern(nlohmann::json& row, const LanguageModel& model, const Work& work) {
   std::vector<int32_t> ids(static_cast<size_t>(model.config().block_size));
   work.text().val.copy(0, ids);
-  const Tensor pattern = attention_patterns(model, ids, 1).front();  // (1,H,T,T)
-  const int64_t H = pattern.dim(1), T = pattern.dim(2);
-  std::vector<double> map(static_cast<size_t>(kShown * kShown), 0);
+  const Tensor pattern = attention_patterns(model, ids).front();
+  const int64_t T = pattern.dim(2);
   double later = 0;
-  for (int64_t r = 0; r < H * T; ++r) {
-    const int64_t t = r % T;
-    for (int64_t j = 0; j < T; ++j) {
-      const double w = static_cast<double>(pattern.row(r)[j]);
-      if (t < kShown && j < kShown) map[static_cast<size_t>(t * kShown + j)] += w / static_cast<double>(H);
-      if (j > t) later += w / static_cast<double>(H * T);
-    }
-  }
-  row["map"] = map, row["later"] = later;
+  for (int64_t t = 0; t < T; ++t)
+    for (int64_t j = t + 1; j < T; ++j) later += head_mean(pattern, t, j) / static_cast<double>(T);
+  row["map"] = corner(pattern), row["later"] = later;
 }
 
 void put(nlohmann::json& row, const Evaluation& e) {
@@ -193,23 +186,15 @@ void show(Findings& f, const Rows& rows) {
     const std::string first = std::string(name) + "/1";
     if (!rows.has(first)) continue;
     const Sample loss = rows.sample(name, "loss");
-    const bool counted = std::string(name) == "neighbours",
-               model = rows.has(first) && rows.at(first).contains("parameters");
+    const bool counted = std::string(name) == "neighbours", model = rows.at(first).contains("parameters");
     t.row({name, model ? grouped(static_cast<int64_t>(rows.number(first, "parameters"))) : "",
            grouped(static_cast<int64_t>(rows.number(first, "asked"))), rows.sample(name, "right").text(),
            counted ? "" : loss.text(), counted ? "" : number_text(std::exp(loss.mean())),
            model ? percent_text(rows.sample(name, "later").mean()) : ""});
     if (!model) continue;
     curves.series.push_back({name, rows.numbers(first, "steps"), rows.numbers(first, "losses")});
-    HeatMap map{std::string("who looks where in the first block, mean over heads: ") + name,
-                "position",
-                "looks at",
-                {},
-                {},
-                rows.numbers(first, "map")};
-    for (int64_t i = 1; i <= kShown; ++i)
-      map.row_labels.push_back(std::to_string(i)), map.column_labels.push_back(std::to_string(i));
-    f.maps.push_back(map);
+    f.maps.push_back(position_map(std::string("who looks where in the first block, mean over heads: ") + name,
+                                  rows.numbers(first, "map")));
   }
   f.tables.emplace_back("tokens of the held-out text that were hidden, the same for all", t);
   f.figures.push_back(curves);

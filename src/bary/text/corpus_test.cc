@@ -279,10 +279,7 @@ TEST_F(CorpusTest, TheRealText) {
   const char* shared = std::getenv("BARY_SHARED");
   const fs::path file =
       (shared != nullptr ? fs::path(shared) : fs::path(BARY_SOURCE_DIR) / "../shared") / "data" / "tinyshakespeare.txt";
-  if (!fs::exists(file)) {
-    std::cout << "skipped: " << file.string() << " is not there (set BARY_SHARED)\n";
-    GTEST_SKIP();
-  }
+  if (!fs::exists(file)) GTEST_SKIP() << "SKIPPED: no " << file << "; set BARY_SHARED";
   CorpusOptions options;
   options.corpus_path = file;
   const CurrentFolder here(folder_.path());

@@ -81,10 +81,7 @@ TEST(Restoration, TinyShakespeare) {
   const char* shared = std::getenv("BARY_SHARED");
   const fs::path file =
       (shared != nullptr ? fs::path(shared) : fs::path(BARY_SOURCE_DIR) / "../shared") / "data" / "tinyshakespeare.txt";
-  if (!fs::exists(file)) {
-    std::cout << "skipped: " << file.string() << " is not there (set BARY_SHARED)\n";
-    GTEST_SKIP();
-  }
+  if (!fs::exists(file)) GTEST_SKIP() << "SKIPPED: no " << file << "; set BARY_SHARED";
   const auto task = restoration(read_file(file), 0.1);
   EXPECT_EQ(task->count(kTraining), 29'499);
   EXPECT_EQ(task->count(kHeldOut), 3278);

@@ -24,6 +24,7 @@ TrainLoop::TrainLoop(const TrainConfig& config, const Objective& objective, Trai
       flops_per_step_(objective.flops_per_update()) {
   config_.check();
   check_writable(config_.out_dir, static_cast<int64_t>(model_.parameters().count()) * 4 * 4 + (1 << 20));
+  ensure_folder(config_.out_dir);
 }
 
 void TrainLoop::resume() {

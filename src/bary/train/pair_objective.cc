@@ -135,7 +135,9 @@ void PairLineObjective::look_again(int64_t it) const {
 
 std::string PairLineObjective::save(const std::filesystem::path& folder, AdamW* optimizer,
                                     const nlohmann::json& state) const {
-  return save_model(folder, model_, data_.tokenizers(), optimizer, with_task(state, data_));
+  nlohmann::json mine = with_task(state, data_);
+  mine["prefix"] = config_.prefix;  // how its lines are to be read
+  return save_model(folder, model_, data_.tokenizers(), optimizer, mine);
 }
 
 }  // namespace bary
