@@ -69,8 +69,9 @@ function(bary_test name)
   bary_warnings(${program})
   target_link_libraries(${program} PRIVATE ${M_LIBS} GTest::gtest GTest::gtest_main)
   target_compile_features(${program} PRIVATE cxx_std_20)
-  # What is tested is the library, built as users get it; the tests themselves are compiled quickly.
-  target_compile_options(${program} PRIVATE $<$<CONFIG:Release>:-O1>)
+  # What is tested is the library, built as users get it; the tests themselves are compiled quickly. A sanitizer's
+  # checks make -O1 three times as slow to compile as -O0.
+  target_compile_options(${program} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CONFIG:RelWithDebInfo>:-O0>)
   target_compile_definitions(${program} PRIVATE BARY_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                                 BARY_BUILD_DIR="${PROJECT_BINARY_DIR}")
   gtest_discover_tests(${program} TEST_PREFIX ${name}. TEST_FILTER "-*Slow*"

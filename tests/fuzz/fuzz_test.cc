@@ -225,9 +225,9 @@ TEST(Fuzz, Text) {
 
 TEST(Fuzz, Wheel) {
   try {
-    if (run_command({"python3", "-I", "-c", "import zipfile"}).exit_code != 0) GTEST_SKIP() << "skipped, needs zipfile";
+    if (run_command({"python3", "-I", "-c", "import zipfile"}).exit_code != 0) GTEST_SKIP() << "SKIPPED: needs zipfile";
   } catch (const Error& error) {
-    GTEST_SKIP() << "skipped, python3 is needed: " << error.what();
+    GTEST_SKIP() << "SKIPPED: python3 is needed: " << error.what();
   }
   const std::vector<std::string> valid = {sample_wheel()};
   hunt("wheel", 8, valid, [&](Mutator& m) {

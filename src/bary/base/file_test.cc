@@ -223,7 +223,7 @@ TEST_F(FileTest, MapShowsTheFile) {
 TEST_F(FileTest, MapOffsetsPastFourGigabytes) {
   const int64_t size = (int64_t{5} << 30) + 3;
   write_file_atomic(folder_ / "big", "");
-  if (::truncate((folder_ / "big").c_str(), size) != 0) GTEST_SKIP() << "no sparse files here";
+  if (::truncate((folder_ / "big").c_str(), size) != 0) GTEST_SKIP() << "SKIPPED: no sparse files here";
   const MappedFile map(folder_ / "big");
   ASSERT_EQ(map.size(), size);
   EXPECT_EQ(map.bytes().back(), std::byte{0});

@@ -100,7 +100,7 @@ class Wheel : public ::testing::Test {
     try {
       ASSERT_EQ(run_command({"python3", "-I", "-c", kMakeWheel, folder_.path().string()}).exit_code, 0);
     } catch (const Error& error) {
-      GTEST_SKIP() << "skipped, python3 is needed: " << error.what();
+      GTEST_SKIP() << "SKIPPED: python3 is needed: " << error.what();
     }
     for (size_t i = 0; i < 1000; ++i) text_ += std::string("First Citizen:\n\0\xff", 17);
   }
@@ -143,7 +143,7 @@ class Setting {
 };
 
 TEST_F(Wheel, PipFindsItWithTheUsersOwnSettings) {
-  if (run_command({"python3", "-m", "pip", "--version"}).exit_code != 0) GTEST_SKIP() << "skipped, pip is needed";
+  if (run_command({"python3", "-m", "pip", "--version"}).exit_code != 0) GTEST_SKIP() << "SKIPPED: pip is needed";
   const Setting no_index("PIP_NO_INDEX", "1"), links("PIP_FIND_LINKS", folder_.path().string());
   EXPECT_EQ(file_from_wheel("barytest==0.0.2", "barytest/input.txt"), text_);
   const std::string message = message_of([] { file_from_wheel("barytest==0.0.3", "barytest/input.txt"); });

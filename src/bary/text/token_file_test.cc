@@ -103,7 +103,7 @@ TEST_F(TokenFileTest, WriterRefusesForeignIdsAndLeavesNothing) {
 TEST_F(TokenFileTest, OffsetsPastFourGigabytes) {
   const int64_t count = (int64_t{1} << 31) + 5;  // just over 4 GiB of uint16
   write_file_atomic(folder_ / "big.bin", "");
-  if (::truncate((folder_ / "big.bin").c_str(), count * 2) != 0) GTEST_SKIP() << "no sparse files here";
+  if (::truncate((folder_ / "big.bin").c_str(), count * 2) != 0) GTEST_SKIP() << "SKIPPED: no sparse files here";
   const MappedFile file(folder_ / "big.bin");
   const TokenSpan tokens(
       std::span<const uint16_t>(reinterpret_cast<const uint16_t*>(file.bytes().data()), size_t(count)));
