@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "bary/base/error.h"
+#include "bary/base/refusal_test.h"
 
 namespace bary {
 namespace {
@@ -38,21 +39,6 @@ class FileTest : public ::testing::Test {
   }
   fs::path folder_;
 };
-
-template <class Body>
-Error error_of(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return Error(ErrorKind::numeric, "");
-}
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text;
-}
 
 TEST_F(FileTest, BytesComeBackAsTheyWere) {
   const std::string bytes("a\0b\r\n\xff\xfe", 7);

@@ -9,6 +9,8 @@
 #include <set>
 #include <vector>
 
+#include "bary/base/refusal_test.h"
+
 namespace bary {
 namespace {
 
@@ -16,22 +18,6 @@ std::vector<int32_t> counting(int64_t n) {
   std::vector<int32_t> ids(static_cast<size_t>(n));
   std::iota(ids.begin(), ids.end(), 0);
   return ids;
-}
-
-template <class Body>
-std::string message_of(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::input);
-    return error.what();
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return "";
-}
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
 TEST(Windows, EveryValidStartIsDrawnAndNoOther) {

@@ -9,27 +9,12 @@
 
 #include "bary/base/error.h"
 #include "bary/base/file.h"
+#include "bary/base/refusal_test.h"
 #include "bary/text/corpus_command.h"
 
 namespace bary {
 namespace {
 namespace fs = std::filesystem;
-
-template <class Body>
-std::string message_of(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::system);
-    return error.what();
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return "";
-}
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text;
-}
 
 TEST(RunCommand, CollectsOutputErrorsAndExitCode) {
   const CommandResult result = run_command({"sh", "-c", "echo out; echo err >&2; exit 3"});
@@ -57,9 +42,18 @@ TEST(RunCommand, LargeOutputOnBothPipesDoesNotBlock) {
 }
 
 TEST(RunCommand, WhatMustStopIsStopped) {
-  expect_contains(message_of([] { run_command({"bary-no-such-program"}); }), "cannot run bary-no-such-program");
-  expect_contains(message_of([] { run_command({"cat", "/dev/zero"}, {.most_output = 1000}); }), "more than 1000 bytes");
-  expect_contains(message_of([] { run_command({"sleep", "600"}, {.seconds = 0.05}); }), "was stopped");
+  expect_contains(message_of(ErrorKind::system, [] { run_command({"bary-no-such-program"}); }),
+                  "cannot run bary-no-such-program");
+  expect_contains(message_of(ErrorKind::system,
+                             [] {
+                               run_command({"cat", "/dev/zero"}, {.most_output = 1000});
+                             }),
+                  "more than 1000 bytes");
+  expect_contains(message_of(ErrorKind::system,
+                             [] {
+                               run_command({"sleep", "600"}, {.seconds = 0.05});
+                             }),
+                  "was stopped");
 }
 
 TEST(TemporaryFolder, IsGoneAfterwards) {
@@ -75,11 +69,11 @@ TEST(TemporaryFolder, IsGoneAfterwards) {
 
 TEST(Download, OnlyHttpsAndReasonsAreGiven) {
   // Nothing listens on port 1 of this machine; no network is needed to be refused.
-  const std::string message = message_of([] { download("https://127.0.0.1:1/x"); });
+  const std::string message = message_of(ErrorKind::system, [] { download("https://127.0.0.1:1/x"); });
   expect_contains(message, "https://127.0.0.1:1/x");
   expect_contains(message, "check the network");
-  expect_contains(message_of([] { download("file:///etc/hostname"); }), "file");
-  expect_contains(message_of([] { download("http://127.0.0.1:1/x"); }), "http");
+  expect_contains(message_of(ErrorKind::system, [] { download("file:///etc/hostname"); }), "file");
+  expect_contains(message_of(ErrorKind::system, [] { download("http://127.0.0.1:1/x"); }), "http");
 }
 
 // A wheel is a zip with a certain layout; python writes it.
@@ -111,14 +105,17 @@ class Wheel : public ::testing::Test {
 TEST_F(Wheel, MemberIsTakenOut) {
   const fs::path wheel = folder_.path() / "barytest-0.0.2-py3-none-any.whl";
   EXPECT_EQ(read_wheel_member(wheel, "barytest/input.txt"), text_);
-  expect_contains(message_of([&] { read_wheel_member(wheel, "barytest/other.txt"); }), "barytest/other.txt");
+  expect_contains(message_of(ErrorKind::system, [&] { read_wheel_member(wheel, "barytest/other.txt"); }),
+                  "barytest/other.txt");
   WheelOptions small;
   small.most_bytes = 16'999;
-  expect_contains(message_of([&] { read_wheel_member(wheel, "barytest/input.txt", small); }), "too large");
+  expect_contains(message_of(ErrorKind::system, [&] { read_wheel_member(wheel, "barytest/input.txt", small); }),
+                  "too large");
   small.most_bytes = 17'000;
   EXPECT_EQ(read_wheel_member(wheel, "barytest/input.txt", small), text_);
   write_file_atomic(wheel, read_file(wheel).substr(0, 200));
-  expect_contains(message_of([&] { read_wheel_member(wheel, "barytest/input.txt"); }), "not a zip file");
+  expect_contains(message_of(ErrorKind::system, [&] { read_wheel_member(wheel, "barytest/input.txt"); }),
+                  "not a zip file");
 }
 
 class Setting {
@@ -146,7 +143,8 @@ TEST_F(Wheel, PipFindsItWithTheUsersOwnSettings) {
   if (run_command({"python3", "-m", "pip", "--version"}).exit_code != 0) GTEST_SKIP() << "SKIPPED: pip is needed";
   const Setting no_index("PIP_NO_INDEX", "1"), links("PIP_FIND_LINKS", folder_.path().string());
   EXPECT_EQ(file_from_wheel("barytest==0.0.2", "barytest/input.txt"), text_);
-  const std::string message = message_of([] { file_from_wheel("barytest==0.0.3", "barytest/input.txt"); });
+  const std::string message =
+      message_of(ErrorKind::system, [] { file_from_wheel("barytest==0.0.3", "barytest/input.txt"); });
   expect_contains(message, "pip could not get barytest==0.0.3");
   expect_contains(message, "No matching distribution");
 }
@@ -154,7 +152,8 @@ TEST_F(Wheel, PipFindsItWithTheUsersOwnSettings) {
 TEST_F(Wheel, WithoutPythonTheReasonIsSaid) {
   WheelOptions options;
   options.python = "bary-no-such-python";
-  expect_contains(message_of([&] { file_from_wheel("barytest==0.0.2", "x", options); }), "bary-no-such-python");
+  expect_contains(message_of(ErrorKind::system, [&] { file_from_wheel("barytest==0.0.2", "x", options); }),
+                  "bary-no-such-python");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "bary/base/error.h"
+#include "bary/base/refusal_test.h"
 #include "bary/text/metrics_cases_test.h"
 #include "bary/text/ngram_matches.h"
 
@@ -13,18 +14,6 @@ namespace bary {
 namespace {
 
 using Lines = std::vector<std::string>;
-
-template <class Body>
-std::string message_of(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::input);
-    return error.what();
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return "";
-}
 
 void expect_share(Share got, int64_t right, int64_t total) {
   EXPECT_EQ(got.right, right);

@@ -7,6 +7,7 @@
 
 #include "bary/base/error.h"
 #include "bary/base/file.h"
+#include "bary/base/refusal_test.h"
 #include "bary/text/corpus_command.h"
 #include "bary/text/pair_tasks.h"
 
@@ -16,22 +17,6 @@ namespace fs = std::filesystem;
 
 constexpr PairSplit kTraining = PairSplit::training, kHeldOut = PairSplit::held_out;
 using Pairs = std::vector<TextPair>;
-
-template <class Body>
-std::string message_of(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::input);
-    return error.what();
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return "";
-}
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text;
-}
 
 std::unique_ptr<PairTask> restoration(const std::string& text, double held_out = 0) {
   return make_pair_task("restoration", {.held_out = held_out, .text = text});

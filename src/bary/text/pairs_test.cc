@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "bary/base/error.h"
+#include "bary/base/refusal_test.h"
 #include "bary/text/number_words.h"
 #include "bary/text/tokenizer.h"
 
@@ -18,22 +19,6 @@ namespace bary {
 namespace {
 
 constexpr PairSplit kTraining = PairSplit::training, kHeldOut = PairSplit::held_out;
-
-template <class Body>
-std::string message_of(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::input);
-    return error.what();
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return "";
-}
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text;
-}
 
 const std::vector<std::string> kLetters{"copy", "reverse", "sort"};
 const std::vector<std::string> kNumbers{"numbers-words", "words-numbers", "roman-arabic", "arabic-roman"};

@@ -8,27 +8,12 @@
 #include <set>
 
 #include "bary/base/error.h"
+#include "bary/base/refusal_test.h"
 
 namespace bary {
 namespace {
 
 constexpr SyntheticSplit kTraining = SyntheticSplit::training, kHeldOut = SyntheticSplit::held_out;
-
-template <class Body>
-std::string message_of(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::input);
-    return error.what();
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return "";
-}
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text;
-}
 
 std::vector<std::string> words_of(const std::string& line) {
   std::vector<std::string> words;

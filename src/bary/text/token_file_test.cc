@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "bary/base/refusal_test.h"
 #include "bary/text/batch.h"
 
 namespace bary {
@@ -23,22 +24,6 @@ class TokenFileTest : public ::testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
   fs::path folder_;
 };
-
-template <class Body>
-std::string message_of(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::input);
-    return error.what();
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return "";
-}
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text;
-}
 
 TEST_F(TokenFileTest, NanoGptsBytesAreRead) {
   write_file_atomic(folder_ / "x.bin", std::string("\x01\x00\x00\x01\xff\xff", 6));
