@@ -191,8 +191,8 @@ std::string Options::text(std::string_view name) const { return typed(at(name), 
 
 OptionSource Options::source(std::string_view name) const { return at(name).source; }
 
-void Options::refuse(std::initializer_list<std::string_view> names, std::string_view why) const {
-  for (std::string_view name : names) BARY_CHECK(!is_set(name), "{}: --{} {}; leave it out", command_, name, why);
+void Options::refuse(std::span<const std::string_view> names, std::string_view why) const {
+  for (std::string_view name : names) BARY_CHECK(!asked(name), "{}: --{} {}; leave it out", command_, name, why);
 }
 
 std::vector<std::string> Options::names() const {

@@ -85,8 +85,12 @@ class Options {
   std::string text(std::string_view name) const;  // the present value as it is typed
   OptionSource source(std::string_view name) const;
   bool is_set(std::string_view name) const { return source(name) != OptionSource::default_value; }
-  // Input Error if one of these was set: "eval: --beam <why>; leave it out".
-  void refuse(std::initializer_list<std::string_view> names, std::string_view why) const;
+  bool asked(std::string_view name) const { return source(name) >= OptionSource::file; }  // by a person, not a record
+  // Input Error if one of these was asked for: "eval: --beam <why>; leave it out".
+  void refuse(std::span<const std::string_view> names, std::string_view why) const;
+  void refuse(std::initializer_list<std::string_view> names, std::string_view why) const {
+    refuse(std::span(names.begin(), names.size()), why);
+  }
   std::vector<std::string> names() const;
   std::vector<std::string> set_by(OptionSource source) const;
   // Options whose present value is not the record's; a key the record lacks has before "(absent)".

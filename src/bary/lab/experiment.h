@@ -83,8 +83,10 @@ struct Findings {
   std::vector<HeatMap> maps;
   std::vector<std::string> notes;  // sentences: what was chosen where the text is silent, why a figure differs
 
+  // Words between figures none of which was measured yet ("? against ?") are left out.
   void say(std::string id, std::string measured, Verdict verdict) {
-    outcomes.push_back({std::move(id), std::move(measured), verdict});
+    const bool empty = verdict == Verdict::undecided && measured.find_first_of("0123456789") == std::string::npos;
+    outcomes.push_back({std::move(id), empty ? "" : std::move(measured), verdict});
   }
 };
 
