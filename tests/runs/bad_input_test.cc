@@ -2,6 +2,8 @@
 // What is refused: exit code 2, one line that names what came, what was expected and a next step, and nothing lost.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "program.h"
 
 namespace bary::runs_test {
@@ -109,7 +111,86 @@ TEST_F(BadInput, CheckpointOfAnotherShape) {
   refused({"generate", "nowhere", "--prompt", "the"}, {"nowhere"});
   refused({"train", "--init_from", "resume", "--out_dir", "nowhere"}, {"nowhere"});
 }
+TEST_F(BadInput, ARunIsNotOverwrittenUnasked) {
+  trained();
+  const std::string before = work_.read("run/best/model.safetensors"), history = work_.read("run/metrics.jsonl");
+  refused(small({"--out_dir", "run"}), {"run", "--init_from resume", "--overwrite"});
+  refused({"train", "--task", "copy", "--out_dir", "run"}, {"run", "--overwrite"});
+  EXPECT_EQ(work_.read("run/best/model.safetensors"), before);
+  EXPECT_EQ(work_.read("run/metrics.jsonl"), history);
+  Ran r = bary(work_.path(), small({"--out_dir", "run", "--overwrite", "--val_fraction", "0", "--seed", "9"}));
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_FALSE(std::filesystem::exists(work_.path() / "run/best"))
+      << "the earlier run's best would pass for this one's";
+  EXPECT_NE(r.out.find("train perplexity"), std::string::npos) << r.out;
+}
+TEST_F(BadInput, EvaluatingOnlyWritesNothingAndIsNotRemembered) {
+  trained();
+  const std::string record = work_.read("run/run.json"), history = work_.read("run/metrics.jsonl");
+  Ran r = bary(work_.path(), {"train", "--init_from", "resume", "--out_dir", "run", "--eval_only"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(r.out.find("held-out perplexity"), std::string::npos) << r.out;
+  EXPECT_EQ(r.out.find("written to"), std::string::npos) << r.out;
+  r = bary(work_.path(), small({"--out_dir", "other", "--eval_only", "--json", "--val_fraction", "0"}));
+  const auto json = nlohmann::json::parse(r.out);
+  EXPECT_GT(json["train_loss"].get<double>(), 0.0);
+  EXPECT_TRUE(json["val_loss"].is_null() && json["best_val_loss"].is_null() && json["val_accuracy"].is_null()) << r.out;
+  EXPECT_FALSE(std::filesystem::exists(work_.path() / "other"));
+  EXPECT_EQ(work_.read("run/run.json"), record);
+  EXPECT_EQ(work_.read("run/metrics.jsonl"), history);
+  r = bary(work_.path(), {"train", "--init_from", "resume", "--out_dir", "run", "--max_iters", "4", "--json"});
+  EXPECT_EQ(nlohmann::json::parse(r.out)["steps"], 4) << r.err;
+}
+TEST_F(BadInput, WeightsKeepTheirShapeAndVocabulary) {
+  trained();
+  for (const char* key : {"rope_theta", "norm_eps", "n_layer"})
+    refused({"train", "--init_from", "resume", "--out_dir", "run", std::string("--") + key, "7"}, {key, "7", "keeps"});
+  refused({"train", "--init_from", "resume", "--out_dir", "run", "--model", "gpt2"}, {"model", "gpt2"});
+  const std::vector<std::string> tune{"train",     "text.txt", "--init_from", "run",
+                                      "--out_dir", "tuned",    "--max_iters", "1"};
+  auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), tune.begin(), tune.end());
+    return more;
+  };
+  refused(with({"--n_layer", "4"}), {"n_layer is 1 in run", "4"});
+  refused(with({"--arch", "encoder"}), {"arch is decoder in run", "encoder"});
+  refused(with({"--tokenizer", "char"}), {"--tokenizer", "vocabulary", "run"});
+  refused(with({"--model", "gpt2"}), {"--model", "run"});
+  Ran r = bary(work_.path(), with({"--n_layer", "1", "--dropout", "0.1", "--learning_rate", "1e-4"}));
+  EXPECT_EQ(r.code, 0) << r.err;
+  const auto options = nlohmann::json::parse(work_.read("tuned/run.json"))["options"];
+  EXPECT_EQ(options["n_embd"], 32);
+  EXPECT_EQ(options["tokenizer"], "run/best/tokenizer.json");
+}
+TEST_F(BadInput, AChangedTextIsNotGoneOnFrom) {
+  trained();
+  work_.write("text.txt", made_up_text(500));
+  refused({"train", "--init_from", "resume", "--out_dir", "run", "--max_iters", "4"}, {"text", "changed", "run/last"});
+}
+TEST_F(BadInput, OptionsOfNoEffect) {
+  for (const std::vector<std::string>& more :
+       std::vector<std::vector<std::string>>{{"--min_lr", "1e-5"},
+                                             {"--decay_frac", "0.5"},
+                                             {"--sample_tokens", "5"},
+                                             {"--symbols", "5"},
+                                             {"--window", "3"},
+                                             {"--rope_theta", "500"},
+                                             {"--dataset", "text.txt"},
+                                             {"--tokenizer", "byte"},
+                                             {"--val_fraction", "0", "--patience", "2"}})
+    refused(small(more), {more[more.size() - 2].substr(2)});
+  refused({"train", "text.txt", "--arch", "lstm", "--pos", "rotary"}, {"--pos", "lstm"});
+  refused({"train", "text.txt", "--task", "reverse"}, {"reverse", "pairs of its own"});
+  refused({"train", "--task", "numbers-words", "--max_length", "30"}, {"--max_length", "numbers-words"});
+}
 TEST_F(BadInput, ConfigFiles) {
+  work_.write("model.toml", "model = \"token\"\nmax_iters = 1\n");
+  Ran r =
+      bary(work_.path(), {"train", "text.txt", "--config", "model.toml", "--tokenizer", "byte", "--out_dir", "token"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(nlohmann::json::parse(work_.read("token/run.json"))["options"]["n_layer"], 0);
+  work_.write("nested.toml", "config = \"model.toml\"\n");
+  refused(small({"--config", "nested.toml"}), {"nested.toml", "config"});
   work_.write("bad.toml", "n_layer = \"many\"\n");
   refused(small({"--config", "bad.toml"}), {"n_layer", "many"});
   work_.write("typo.toml", "n_layers = 2\n");

@@ -9,9 +9,10 @@
 namespace bary::runs_test {
 namespace {
 
-const std::string kSmall =
-    " --vocab_size 300 --block_size 16 --n_embd 32 --n_head 2 --batch_size 16 --eval_iters 4 --eval_interval 0 "
+const std::string kModel =
+    " --block_size 16 --n_embd 32 --n_head 2 --batch_size 16 --eval_iters 4 --eval_interval 0 "
     "--learning_rate 5e-3 --json --max_iters ";
+const std::string kSmall = " --vocab_size 300" + kModel;
 
 class Encoder : public ::testing::Test {
  protected:
@@ -99,7 +100,7 @@ TEST_F(Encoder, RefusesWhatItCannotDo) {
   refused(
       "bary tokenizer train text.txt --vocab_size 280 --out tok.json >made && bary train text.txt --arch encoder "
       "--tokenizer tok.json --out_dir other" +
-          kSmall + "20",
+          kModel + "20",
       {"no token [MASK]", "--tokenizer"});
   const Ran r = shell(work_.path(), "bary train text.txt --out_dir back" + kSmall + "20");
   ASSERT_EQ(r.code, 0) << r.err;
@@ -111,7 +112,7 @@ TEST_F(Encoder, RefusesWhatItCannotDo) {
 TEST_F(Encoder, ATokenizerThatHasTheMaskServes) {
   const Ran r =
       shell(work_.path(),
-            "bary train text.txt --arch encoder --tokenizer run/last/tokenizer.json --out_dir again" + kSmall + "20");
+            "bary train text.txt --arch encoder --tokenizer run/last/tokenizer.json --out_dir again" + kModel + "20");
   ASSERT_EQ(r.code, 0) << r.err;
   EXPECT_EQ(nlohmann::json::parse(r.out)["weights_sha256"], trained_["weights_sha256"]);
 }

@@ -10,9 +10,10 @@
 namespace bary::runs_test {
 namespace {
 
-const std::string kSmall =
-    " --model copy --n_embd 32 --n_head 2 --n_layer 1 --max_length 6 --batch_size 32 --eval_iters 32 --eval_interval 0 "
-    "--learning_rate 5e-3 --grad_clip 1 --json ";
+const std::string kModel =
+    " --model copy --n_embd 32 --n_layer 1 --batch_size 32 --eval_iters 32 --eval_interval 0 --learning_rate 5e-3 "
+    "--grad_clip 1 --json ";
+const std::string kSmall = kModel + "--max_length 6 ";
 
 class Pairs : public ::testing::Test {
  protected:
@@ -54,13 +55,13 @@ TEST_F(Pairs, LearnAnswerAndAreMeasured) {
 
 TEST_F(Pairs, EveryArrangementResumesBitForBit) {
   work_.write("pairs.tsv", "one two\ttwo one\nthree\tthree\nfour five six\tsix five four\nseven\tseven\n");
-  const std::string pairs = " --task pairs --data pairs.tsv --val_fraction 0.25" + kSmall;
+  const std::string pairs = " --task pairs --data pairs.tsv --val_fraction 0.25" + kModel;
   const std::vector<std::string> arrangements{
       "",
       " --dropout 0.1 --label_smoothing 0.1 --share_embeddings true --tie_embeddings true",
       " --batch_tokens 64",
-      " --arch lstm --attend additive --pos none",
-      " --arch gru --pos none --truncate 4",
+      " --arch lstm --attend additive",
+      " --arch gru --truncate 4",
       " --arch decoder --pos learned",
       " --arch decoder --pos learned --prefix true"};
   int n = 0;
@@ -70,6 +71,18 @@ TEST_F(Pairs, EveryArrangementResumesBitForBit) {
     json("bary train --max_iters 3 --threads 2 --out_dir " + half + pairs + a);
     EXPECT_EQ(weights("bary train --init_from resume --max_iters 6 --threads 3 --json --out_dir " + half), whole) << a;
   }
+}
+
+// One table for source, target and head is used three times in a step.
+TEST_F(Pairs, BatchesOfAStepDoNotMatterToASharedTable) {
+  const std::string train =
+      "bary train --task copy --max_iters 5 --share_embeddings true --tie_embeddings true" + kSmall;
+  const std::string whole = weights(train + "--traversal depth_first --out_dir deep");
+  int n = 0;
+  for (const std::string split : {"--batch_size 32", "--batch_size 8 --gradient_accumulation_steps 4",
+                                  "--batch_size 1 --gradient_accumulation_steps 32 --threads 1"})
+    EXPECT_EQ(weights(train + "--traversal layer_by_layer " + split + " --out_dir wide" + std::to_string(n++)), whole)
+        << split;
 }
 
 TEST_F(Pairs, OneStackAnswersToo) {
@@ -113,11 +126,11 @@ TEST_F(Pairs, OptionsThatMeanNothingAreRefused) {
 
 TEST_F(Pairs, RefuseWhatIsNotAPair) {
   work_.write("bad.tsv", "a\tb\nno tab here\n");
-  refused("bary train --task pairs --data bad.tsv --out_dir run" + kSmall, {"bad.tsv", "line 2", "tab"});
+  refused("bary train --task pairs --data bad.tsv --out_dir run" + kModel, {"bad.tsv", "line 2", "tab"});
   work_.write("empty.tsv", "a\tb\n\tb\n");
-  refused("bary train --task pairs --data empty.tsv --out_dir run" + kSmall, {"line 2", "empty"});
+  refused("bary train --task pairs --data empty.tsv --out_dir run" + kModel, {"line 2", "empty"});
   work_.write("s.txt", "a\nb\n"), work_.write("t.txt", "a\n");
-  refused("bary train --task pairs --data s.txt --data_target t.txt --out_dir run" + kSmall,
+  refused("bary train --task pairs --data s.txt --data_target t.txt --out_dir run" + kModel,
           {"s.txt", "t.txt", "2", "1"});
   refused("bary train --task copie --out_dir run" + kSmall, {"copie", "copy"});
   refused("bary train --task copy --label_smoothing 1 --out_dir run" + kSmall, {"label_smoothing", "1"});
@@ -130,7 +143,7 @@ TEST_F(Pairs, RefuseWhatIsNotAPair) {
 TEST_F(Pairs, ATargetOfOnlyTheEndIsLearned) {
   work_.write("ends.tsv", "a\t\nb\t\nc\t\nd\t\n");
   const auto trained =
-      json("bary train --task pairs --data ends.tsv --val_fraction 0.25 --max_iters 30 --out_dir run" + kSmall);
+      json("bary train --task pairs --data ends.tsv --val_fraction 0.25 --max_iters 30 --out_dir run" + kModel);
   EXPECT_EQ(trained["val_exact_match"], 1.0);
   EXPECT_EQ(json("bary translate run --source a --json")[0]["answers"][0]["text"], "");
 }

@@ -60,7 +60,7 @@ std::vector<FixedRun> runs() {
         r.adamw.decay = DecayGroup::matrices, r.adamw.weight_decay = 0.1, r.adamw.grad_clip = 0.5;
         r.schedule.kind = ScheduleKind::wsd, r.schedule.decay_frac = 0.5;
       },
-      "ce8279138350220e42b4e52ce2133fcc87421a45db9756892b8ce4495619b0e2", "4071df52275482d8", "40ac4db6208ea80f");
+      "42308c7692a67d50a62c18018aeb302a1e23bfc74c55acfe5a8037d7e3f842f2", "4071df522741eee7", "40ac4db6208ea80f");
   add(
       "sinusoidal_relu_average_no_norm",
       [](FixedRun& r) {

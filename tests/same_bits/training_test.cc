@@ -9,11 +9,18 @@
 namespace bary::same_bits {
 namespace {
 
-class Training : public testing::TestWithParam<double> {  // of dropout
+struct Case {
+  const char* name;
+  double dropout;
+  bool tied;  // one table, used twice in a step
+  friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+};
+
+class Training : public testing::TestWithParam<Case> {
  protected:
   Training() : data(20000, 256) {
     model = small_block();
-    model.dropout = GetParam();
+    model.dropout = GetParam().dropout, model.tie_embeddings = GetParam().tied;
   }
   std::string run(const std::function<void(TrainConfig&)>& change = {}, TrainHooks hooks = {}) {
     Folder folder;
@@ -90,8 +97,9 @@ TEST_P(Training, TheSeedMatters) {  // so that the equalities above are worth so
   EXPECT_NE(alone, run([](TrainConfig& t) { t.batch_size = 7; }));
 }
 
-INSTANTIATE_TEST_SUITE_P(Dropout, Training, testing::Values(0.0, 0.2),
-                         [](const auto& which) { return which.param > 0 ? std::string("On") : std::string("Off"); });
+INSTANTIATE_TEST_SUITE_P(Of, Training,
+                         testing::Values(Case{"Plain", 0, false}, Case{"Dropout", 0.2, false}, Case{"Tied", 0, true}),
+                         [](const auto& which) { return std::string(which.param.name); });
 
 TEST(Accumulation, GroupsOfSeveralSequencesToo) {  // 64 sequences go in groups of four
   Data data(5000, 61);
@@ -107,6 +115,23 @@ TEST(Accumulation, GroupsOfSeveralSequencesToo) {  // 64 sequences go in groups 
   const std::string at_once = run(64, 2);
   EXPECT_EQ(at_once, run(32, 1));
   EXPECT_EQ(at_once, run(16, 3));
+}
+
+// Recurrent layers go layer by layer whatever is asked for.
+TEST(Accumulation, OfRecurrentLayersWithOneTable) {
+  Data data(5000, 61);
+  ModelConfig m;
+  m.arch = Arch::lstm, m.vocab_size = 61, m.block_size = 8, m.n_embd = 16, m.tie_embeddings = true;
+  auto run = [&](int64_t batch, int n) {
+    Threads limit(n);
+    Folder folder;
+    TrainConfig t = fifty_steps(folder.path());
+    t.max_iters = 6, t.batch_size = batch, t.gradient_accumulation_steps = 32 / batch;
+    return weights_after(m, t, data);
+  };
+  const std::string at_once = run(32, 2);
+  EXPECT_EQ(at_once, run(8, 1));
+  EXPECT_EQ(at_once, run(2, 3));
 }
 
 TEST(Memory, IsFlatOverTwoHundredSteps) {

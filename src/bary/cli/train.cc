@@ -9,6 +9,7 @@
 #include "bary/base/parallel.h"
 #include "bary/cli/interrupt.h"
 #include "bary/cli/model_commands.h"
+#include "bary/cli/train_checks.h"
 #include "bary/cli/train_start.h"
 #include "bary/cli/translate_text.h"
 #include "bary/generate/generate.h"
@@ -134,21 +135,20 @@ class Screen {
 };
 
 nlohmann::json summary(const TrainRequest& r, const TrainResult& t) {
-  return {{"out_dir", r.train.out_dir},
-          {"steps", t.steps},
-          {"interrupted", t.interrupted},
-          {"seconds", t.seconds},
-          {"train_loss", t.train.loss()},
-          {"train_perplexity", t.train.perplexity()},
-          {"val_loss", t.val.loss()},
-          {"val_perplexity", t.val.perplexity()},
-          {"val_bits_per_byte", t.val.bits_per_byte()},
-          {"val_accuracy", t.val.accuracy()},
-          {"val_exact_match", t.val.exact_match()},
-          {"best_val_loss", t.best_val_loss},
-          {"best_step", t.best_step},
-          {"weights_sha256", t.weights_sha256},
-          {"tokens_per_second", t.seconds > 0 ? static_cast<double>(t.tokens) / t.seconds : 0}};
+  const bool best = t.best_step >= 0;
+  nlohmann::json all{{"out_dir", r.train.out_dir},
+                     {"steps", t.steps},
+                     {"interrupted", t.interrupted},
+                     {"stopped_early", t.stopped_early},
+                     {"seconds", t.seconds},
+                     {"best_val_loss", best ? nlohmann::json(t.best_val_loss) : nlohmann::json()},
+                     {"best_step", best ? nlohmann::json(t.best_step) : nlohmann::json()},
+                     {"weights_sha256", t.weights_sha256},
+                     {"tokens_per_second", t.seconds > 0 ? static_cast<double>(t.tokens) / t.seconds : 0}};
+  const nlohmann::json train = to_json(t.train, "train");
+  all.update({{"train_loss", train["train_loss"]}, {"train_perplexity", train["train_perplexity"]}});
+  all.update(to_json(t.val, "val"));
+  return all;
 }
 
 // What to do with the model now
@@ -159,6 +159,21 @@ std::string next_command(const TrainRequest& r, const TrainStart& s) {
   return fmt::format("let it write: bary generate {} --prompt \"...\"", run);
 }
 
+// How good the model is, in a line
+std::string measured(const TrainStart& s, const TrainResult& t) {
+  if (t.val.sequences) {
+    const std::string whole =
+        s.pairs ? fmt::format(", whole targets {} of {}", percent_text(t.val.exact_match()), grouped(t.val.sequences))
+                : fmt::format(" of {} that were hidden", grouped(t.val.tokens));
+    return fmt::format("held out: tokens right {}{}; perplexity {:.3f} (train {:.3f})\n",
+                       percent_text(t.val.accuracy()), whole, t.val.perplexity(), t.train.perplexity());
+  }
+  if (t.val.tokens)
+    return fmt::format("held-out perplexity {:.2f} (train {:.2f}), {:.3f} bits per byte\n", t.val.perplexity(),
+                       t.train.perplexity(), t.val.bits_per_byte());
+  return t.train.tokens ? fmt::format("train perplexity {:.2f}; nothing is held out\n", t.train.perplexity()) : "";
+}
+
 void report(const TrainRequest& r, const TrainStart& s, const TrainResult& t, Io& io) {
   if (r.json) return io.print(dump_json(summary(r, t)) + "\n");
   if (t.interrupted) {
@@ -166,16 +181,11 @@ void report(const TrainRequest& r, const TrainStart& s, const TrainResult& t, Io
                          grouped(t.steps), r.train.out_dir));
     return;
   }
-  if (t.val.sequences) {
-    const std::string whole =
-        s.pairs ? fmt::format(", whole targets {} of {}", percent_text(t.val.exact_match()), grouped(t.val.sequences))
-                : fmt::format(" of {} that were hidden", grouped(t.val.tokens));
-    io.print(fmt::format("held out: tokens right {}{}; perplexity {:.3f} (train {:.3f})\n",
-                         percent_text(t.val.accuracy()), whole, t.val.perplexity(), t.train.perplexity()));
-  } else if (t.val.tokens) {
-    io.print(fmt::format("held-out perplexity {:.2f} (train {:.2f}), {:.3f} bits per byte\n", t.val.perplexity(),
-                         t.train.perplexity(), t.val.bits_per_byte()));
-  }
+  io.print(measured(s, t));
+  if (r.train.eval_only) return;
+  if (t.stopped_early)
+    io.print(fmt::format("stopped early: {} evaluations without improvement on step {}\n", r.train.patience,
+                         grouped(t.best_step)));
   io.print(fmt::format("{} updates in {}, {} tokens/s; weights {}\n", grouped(t.steps), duration_text(t.seconds),
                        short_count(t.seconds > 0 ? static_cast<double>(t.tokens) / t.seconds : 0),
                        t.weights_sha256.substr(0, 16)));
@@ -188,7 +198,8 @@ int run_train(std::span<const std::string> args, Io& io) {
   set_threads(static_cast<int>(r.train.threads));
   kernel::apply_isa_from_environment();
   for (const std::string& c : changes) io.note("changed against the run's record: " + c);
-  check_writable(r.train.out_dir);  // before minutes are spent on a text
+  check_not_overwritten(r);
+  if (!r.train.eval_only) check_writable(r.train.out_dir);  // before minutes are spent on a text
   TrainStart s = prepare_training(r, io);
   const Peaks peaks{kernel::measure_fma_peak(), kernel::measure_tile_peak()};
   announce(r, s, peaks, io);

@@ -3,11 +3,15 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "bary/base/file.h"
 #include "bary/base/json.h"
 #include "bary/base/parallel.h"
 #include "bary/cli/run.h"
+#include "bary/cli/train_checks.h"
 #include "bary/kernel/target.h"
+#include "bary/train/checkpoint.h"
 
 namespace bary {
 
@@ -19,6 +23,7 @@ Options TrainRequest::options() {
   train.describe(o);
   model.describe(o);
   o.group("Output");
+  o.add("overwrite", &overwrite, "a run that out_dir holds may go");
   o.add("json", &json, "print the result as JSON");
   return o;
 }
@@ -48,129 +53,112 @@ std::optional<TrainConfig> recorded_training(const std::filesystem::path& checkp
 
 namespace {
 
-// The value of --key among raw arguments, before they are parsed in order
-std::string early(std::span<const std::string> args, const std::string& key) {
-  std::string found;
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (args[i] == "--" + key && i + 1 < args.size()) found = args[i + 1];
-    if (args[i].rfind("--" + key + "=", 0) == 0) found = args[i].substr(key.size() + 3);
-  }
-  return found;
+bool one_of(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Keys that decide the shape of a model or the text of a run: a resumed run keeps them.
-bool fixed_by_the_run(const std::string& key) {
-  for (const char* k : {"n_layer",
-                        "n_head",
-                        "n_embd",
-                        "vocab_size",
-                        "block_size",
-                        "context",
-                        "d_head",
-                        "n_kv_head",
-                        "mlp_ratio",
-                        "pos",
-                        "norm",
-                        "norm_kind",
-                        "mlp",
-                        "mixer",
-                        "mask",
-                        "window",
-                        "scale",
-                        "residual",
-                        "attn_proj",
-                        "qkv_bias",
-                        "bias",
-                        "head_bias",
-                        "tie_embeddings",
-                        "tokenizer",
-                        "ties",
-                        "arch",
-                        "attend",
-                        "task",
-                        "source_vocab_size",
-                        "n_encoder_layer",
-                        "share_embeddings",
-                        "embed_scale",
-                        "source_tokenizer",
-                        "prefix"})
-    if (key == k) return true;
-  return false;
+// A model's options but the one that no parameter depends on
+std::vector<std::string> shape_options() {
+  ModelConfig any;
+  Options o;
+  any.describe(o);
+  std::vector<std::string> names = o.names();
+  std::erase(names, "dropout");
+  return names;
+}
+
+void parse(TrainRequest& r, Options& o, const std::string& config_file, std::span<const std::string> args) {
+  if (!config_file.empty()) {
+    o.parse_toml(config_file);
+    BARY_CHECK(!o.asked("config"),
+               "{}: config names another file; write its keys here, or give --config on the command line", config_file);
+  }
+  const std::vector<std::string> texts = o.parse_args(args);
+  BARY_CHECK(texts.size() <= 1,
+             "train: one text is learned from, {} came ({}, {}, ...); name a file, a folder or a text", texts.size(),
+             texts[0], texts[1]);
+  if (texts.empty()) return;
+  BARY_CHECK(o.source("dataset") != OptionSource::command_line,
+             "train: two texts came, {} and --dataset {}; name one of them", texts[0], r.train.dataset);
+  o.set("dataset", texts[0]);
+}
+
+// Where values begin decides what they are, so it is looked at before.
+TrainRequest first_look(std::span<const std::string> args) {
+  TrainRequest look;
+  Options o = look.options();
+  o.parse_args(args);
+  if (!look.config_file.empty()) o.parse_toml(look.config_file);
+  return look;
+}
+
+nlohmann::json record_of(const std::string& out_dir) {
+  const std::string path = out_dir + "/run.json";
+  const nlohmann::json record = parse_json(read_file(path), path);
+  BARY_CHECK(record.is_object() && record.contains("options") && record["options"].is_object(),
+             "{}: not the record of a run; give the out_dir of one", path);
+  nlohmann::json options = record["options"];
+  for (const char* once : {"eval_only", "overwrite", "json", "config"}) options.erase(once);  // not of the run
+  return options;
+}
+
+// A resumed run keeps its model and its text; what else is asked for is told.
+void compare_with_record(const Options& o, const nlohmann::json& record, std::vector<std::string>& changes) {
+  const std::vector<std::string> shape = shape_options(),
+                                 fixed{"model", "tokenizer", "ties", "task", "source_tokenizer", "prefix"};
+  for (const OptionChange& c : o.differences(record)) {
+    if (!o.asked(c.name) || one_of({"init_from", "out_dir", "json", "config", "overwrite", "eval_only"}, c.name))
+      continue;
+    BARY_CHECK(!one_of(shape, c.name) && !one_of(fixed, c.name),
+               "train: {} was {} in this run and is {} now; a resumed run keeps its model and its text: leave it out, "
+               "or begin another run",
+               c.name, c.before.empty() ? "not set" : c.before, c.after);
+    changes.push_back(fmt::format("{}: {} -> {}", c.name, c.before, c.after));
+  }
+}
+
+// A run from another's weights keeps their shape.
+void compare_with_checkpoint(const Options& o, const nlohmann::json& shape, const std::string& from) {
+  o.refuse({"model", "init"}, fmt::format("is of a new model, and this one begins with the weights of {}", from));
+  const std::vector<std::string> names = shape_options();
+  for (const OptionChange& c : o.differences(shape))
+    BARY_CHECK(!one_of(names, c.name),
+               "train: {} is {} in {} and {} was asked for; its weights have a shape, leave it out or train from "
+               "scratch",
+               c.name, c.before, from, c.after);
+  std::error_code ignored;
+  if (std::filesystem::exists(find_checkpoint(from, true) / "tokenizer.json", ignored))
+    o.refuse({"tokenizer", "source_tokenizer", "ties"},
+             fmt::format("is of a new vocabulary, and {} has the one its tokens are of", from));
 }
 
 }  // namespace
 
 TrainRequest parse_train_request(std::span<const std::string> args, std::vector<std::string>& changes) {
+  const TrainRequest look = first_look(args);
+  const std::string& from = look.train.init_from;
   TrainRequest r;
-  if (std::string name = early(args, "model"); !name.empty()) r.model = bary::preset(name);
-  Options first = r.options();
-  const bool resume = [&] {
-    TrainRequest probe;
-    Options o = probe.options();
-    if (std::string file = early(args, "config"); !file.empty()) o.parse_toml(file);
-    o.parse_args(args);
-    r.train.out_dir = probe.train.out_dir;
-    return probe.train.init_from == "resume";
-  }();
+  Options o = r.options();
   nlohmann::json before;
-  if (resume) {
-    const std::string path = r.train.out_dir + "/run.json";
-    nlohmann::json record = parse_json(read_file(path), path);
-    BARY_CHECK(record.is_object() && record.contains("options"), "{}: not the record of a run; give the out_dir of one",
-               path);
-    before = record["options"];
-    first.from_json(before, path);
-  }
-  if (std::string file = early(args, "config"); !file.empty()) first.parse_toml(file);
-  auto rest = first.parse_args(args);
-  BARY_CHECK(rest.size() <= 1,
-             "train: one text is learned from, {} came ({}, {}, ...); name a file, a folder or a text", rest.size(),
-             rest[0], rest[1]);
-  if (!rest.empty()) first.set("dataset", rest[0]);
-  if (resume) {
-    for (const OptionChange& c : first.differences(before)) {
-      if (c.name == "init_from" || c.name == "out_dir" || c.name == "json" || c.name == "config") continue;
-      BARY_CHECK(!fixed_by_the_run(c.name),
-                 "train: {} was {} in this run and is {} now; a resumed run keeps its shape, start from "
-                 "its weights with --init_from {}/last instead",
-                 c.name, c.before, c.after, r.train.out_dir);
-      changes.push_back(fmt::format("{}: {} -> {}", c.name, c.before, c.after));
+  if (from == "resume") {
+    before = record_of(look.train.out_dir);
+    o.from_json(before, look.train.out_dir + "/run.json");
+  } else {
+    if (from != "scratch") {
+      r.model = checkpoint_config(from);
+    } else if (!look.preset.empty()) {
+      r.model = bary::preset(look.preset);
     }
+    before = o.to_json();
   }
-  r.train.check();
-  TrainConfig& t = r.train;
-  if (!t.task.empty() && !resume) {
-    BARY_CHECK(
-        t.tokenizer != "bpe" || !first.is_set("tokenizer"),
-        "train: bpe learns its merges from one text, and --task {} has pairs of texts; leave --tokenizer out (their "
-        "characters), or make one with `bary tokenizer train` and name its tokenizer.json",
-        t.task);
-    if (t.tokenizer == "bpe") t.tokenizer = "char";
+  parse(r, o, look.config_file, args);
+  if (from == "resume") {
+    compare_with_record(o, before, changes);
+  } else if (from != "scratch") {
+    compare_with_checkpoint(o, before, from);
   }
-  BARY_CHECK(
-      t.sample_interval == 0 || r.model.arch != Arch::encoder,
-      "train: --sample_interval {} lets the model write, and an encoder writes nothing; leave it out, and ask it "
-      "with `bary fill` when it is trained",
-      t.sample_interval);
-  BARY_CHECK(
-      !t.task.empty() ||
-          (t.data.empty() && t.data_target.empty() && t.source_tokenizer.empty() && !t.prefix && t.batch_tokens == 0),
-      "train: data, data_target, source_tokenizer, prefix and batch_tokens are of pairs of texts; add --task (pairs "
-      "for a file of your own)");
-  BARY_CHECK(t.task == "pairs" || (t.data.empty() && t.data_target.empty()),
-             "train: --task {} makes its own pairs and --data names a file; choose --task pairs for the file", t.task);
-  BARY_CHECK(
-      !t.prefix || (r.model.arch == Arch::decoder && r.model.mask == Mask::causal),
-      "train: prefix shows the source to all of a causal line (arch=decoder, mask=causal); this model has another "
-      "way to read it");
-  BARY_CHECK(t.truncate == 0 || r.model.recurrent(),
-             "train: truncate cuts the gradient of recurrent layers, and this is "
-             "arch={}; leave it out",
-             arch_name(r.model));
-  BARY_CHECK(
-      t.batch_tokens == 0 || t.gradient_accumulation_steps == 1,
-      "train: batch_tokens {} is the budget of a whole update; raise it instead of gradient_accumulation_steps {}",
-      t.batch_tokens, t.gradient_accumulation_steps);
+  check_together(r, o);
+  if (!r.train.task.empty() && r.train.tokenizer == "bpe") r.train.tokenizer = "char";
   // Of pairs the vocabularies come with the data; that there is a source is known now.
   const bool reads = r.model.arch == Arch::encoder_decoder || r.model.recurrent();
   if (!r.train.task.empty() && reads != r.model.has_source())

@@ -16,7 +16,7 @@ struct TrainRequest {
   ModelConfig model;
   TrainConfig train;
   std::string config_file, preset;
-  bool json = false;
+  bool overwrite = false, json = false;
 
   Options options();        // describes this very object
   nlohmann::json record();  // run.json: every key, versions, machine

@@ -19,6 +19,15 @@ std::filesystem::path beginning(const TrainRequest& r) {
                                        : std::filesystem::path(r.train.init_from);
 }
 
+// A run that learns on from a text that has changed would hold out what it has learned.
+void check_same_text(const nlohmann::json& state, const TrainData& data, const std::string& out_dir) {
+  const std::string then = state.value("text_sha256", ""), now = data.sha256;
+  BARY_CHECK(then.empty() || now.empty() || then == now,
+             "train: the text of the run in {} has changed (SHA-256 {}..., {}... now); give it back, or start another "
+             "run from its weights with --init_from {}/last",
+             out_dir, then.substr(0, 12), now.substr(0, 12), out_dir);
+}
+
 // A checkpoint's shape with this run's dropout, which no parameter depends on
 void take_shape(ModelConfig& mine, const ModelConfig& theirs) {
   const double dropout = mine.dropout;
@@ -39,6 +48,8 @@ TrainStart prepare_text(TrainRequest& r, Io& io) {
   d.notice = [&](const std::string& line) { io.note(line); };
   TrainStart s;
   s.text = std::make_unique<TrainData>(TrainData::load(d, given));
+  if (resume) check_same_text(from->state, *s.text, r.train.out_dir);
+  if (given && !resume) r.train.tokenizer = (from->folder / "tokenizer.json").string();
   if (from) {
     take_shape(r.model, from->model->config());
   } else {
@@ -85,13 +96,15 @@ TrainStart prepare_pairs(TrainRequest& r, Io&) {
       given.text = both->target;
       if (both->source.to_json() != both->target.to_json()) given.source = both->source;
     }
+    if (given.text && !resume) r.train.tokenizer = ((line ? line->folder : both->folder) / "tokenizer.json").string();
     if (resume) check_same_pairs(line ? line->state : both->state, *task, r.train.out_dir);
     take_shape(r.model, line ? line->model->config() : both->model->config());
   }
   TrainStart s;
   s.pairs = std::make_unique<PairData>(task, PairDataOptions{r.train.tokenizer, r.train.source_tokenizer}, given);
   // Tokens of a character: one, or the bytes it may have where the tokenizer is of another kind
-  const int64_t each = r.train.tokenizer == "char" ? 1 : 4;
+  auto characters = [](const Tokenizer& t) { return t.kind() == TokenizerKind::chars; };
+  const int64_t each = characters(s.pairs->source()) && characters(s.pairs->target()) ? 1 : 4;
   const int64_t source = task->facts().longest_source * each, target = task->facts().longest_target * each;
   const int64_t longest = std::max(source, target) + 1;  // the end included
   BARY_CHECK(r.train.batch_tokens == 0 || each > 1 || r.train.batch_tokens >= longest,

@@ -189,6 +189,23 @@ void ModelConfig::describe_pairs(Options& o) {
         "what a recurrent target reads of its source beside the last state");
 }
 
+std::vector<Idle> idle_options(const ModelConfig& c) {
+  if (c.recurrent())
+    return {{{"n_head", "d_head", "n_kv_head", "mlp_ratio", "pos", "norm", "norm_kind", "norm_eps", "mlp", "mixer",
+              "mask", "window", "scale", "residual", "attn_proj", "qkv_bias", "rope_theta"},
+             fmt::format("is of blocks that attend, and arch={} has recurrent layers", arch_name(c))}};
+  std::vector<Idle> idle;
+  if (c.mixer != Mixer::attention)
+    idle.push_back({{"n_head", "d_head", "n_kv_head", "scale", "attn_proj", "qkv_bias", "mask"},
+                    "is of attention, and mixer is another"});
+  if (c.mask != Mask::window) idle.push_back({{"window"}, "is how many keys mask=window sees, and mask is another"});
+  if (c.pos != Position::rotary) idle.push_back({{"rope_theta"}, "is of rotary positions, and pos is another"});
+  if (c.mlp == MlpKind::none) idle.push_back({{"mlp_ratio"}, "is of the MLP, and mlp is none"});
+  if (c.norm == NormPlace::none)
+    idle.push_back({{"norm_kind", "norm_eps"}, "is of the normalisation, and norm is none"});
+  return idle;
+}
+
 nlohmann::json to_json(const ModelConfig& c) {
   ModelConfig copy = c;
   Options o("config.json");

@@ -3,6 +3,7 @@
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bary/base/options.h"
@@ -88,6 +89,13 @@ struct Reading {
 };
 // Refuses a window beyond the positions a model learned, and a factor that nothing uses.
 ModelConfig read_as(const ModelConfig& trained, const Reading& r);
+
+// Options that mean nothing for such a model, and why: for those who would refuse them rather than pass over them.
+struct Idle {
+  std::vector<std::string_view> names;
+  std::string why;  // "is of rotary positions, and pos is another"
+};
+std::vector<Idle> idle_options(const ModelConfig& c);
 
 std::string arch_name(const ModelConfig& c);  // "encoder-decoder", "lstm with a source"
 

@@ -147,15 +147,15 @@ Tensor rms_norm(const Tensor& x, const Tensor& w, float eps) { return normalise<
 
 namespace {
 
-// Adds rows of gradients, `stride` apart, to rows where(r) of a table, group by group of the tape.
+// Adds rows of gradients, `stride` apart, to to(where(r)), rows of a table, group by group of the tape.
 struct GradientRows {
   const float* data;
   int64_t stride, count, channels;
 };
-void scatter_rows(const GradientRows& y, GradientSlot table, const std::function<int64_t(int64_t)>& where) {
+using TableRow = std::function<float*(int64_t row)>;
+void scatter_rows(const GradientRows& y, const TableRow& to, const std::function<int64_t(int64_t)>& where) {
   const int64_t rows = y.count, C = y.channels, group = Tape::active()->group_of(rows);
   auto gradient = [&](int64_t r) { return y.data + r * y.stride; };
-  auto to = [&](int64_t r) { return table.data + r * table.stride; };
   if (!Tape::active()->grouped()) {
     for (int64_t r = 0; r < rows; ++r) kernel::add_rows(1, C, gradient(r), 0, to(where(r)), 0);
     return;
@@ -170,6 +170,19 @@ void scatter_rows(const GradientRows& y, GradientSlot table, const std::function
     }
     for (const auto& [row, from] : places) kernel::add_rows(1, C, sums.row(from), 0, to(row), 0);
   }
+}
+
+// Where gradients of the rows of a table go that is looked up in; empty: nobody wants them.
+TableRow table_rows(const Tensor& table) {
+  RowSums* apart = table.defined() && table.is_parameter() ? Tape::active()->look_ups() : nullptr;
+  if (apart && table.needs_grad()) {
+    const int64_t offset = table.parameter_offset(), C = table.channels();
+    const int use = Tape::active()->look_up_use(offset);
+    return [=](int64_t row) { return apart->row(offset, use, row, C); };
+  }
+  const GradientSlot slot = table.defined() ? table.grad().cleared(table.rows()) : GradientSlot{};
+  if (!slot) return {};
+  return [slot](int64_t row) { return slot.data + row * slot.stride; };
 }
 
 void check_embedding(std::span<const int32_t> ids, const Tensor& tokens, const EmbeddingOptions& o, int64_t T) {
@@ -205,17 +218,17 @@ Tensor embedding(std::span<const int32_t> ids, int64_t B, const Tensor& tokens, 
       y,
       [=, kept = std::vector<int32_t>(ids.begin(), ids.end())] {
         GradientRows g{y.cotangent(), y.stride(), n, C};
-        auto gp = o.positions.grad().cleared(o.positions.defined() ? o.positions.rows() : 0);
-        if (gp) scatter_rows(g, gp, [&](int64_t r) { return o.first + r % T; });
-        auto gt = tokens.grad().cleared(tokens.rows());
+        if (const TableRow to = table_rows(o.positions))
+          scatter_rows(g, to, [&](int64_t r) { return o.first + r % T; });
+        const TableRow to = table_rows(tokens);
         Tensor scaled;
-        if (gt && o.scale != 1) {
+        if (to && o.scale != 1) {
           scaled = Tensor(y.shape());
           for (int64_t r = 0; r < n; ++r)
             for (int64_t c = 0; c < C; ++c) scaled.row(r)[c] = g.data[r * g.stride + c] * o.scale;
           g.data = scaled.data();
         }
-        if (gt) scatter_rows(g, gt, [&](int64_t r) { return kept[static_cast<size_t>(r)]; });
+        if (to) scatter_rows(g, to, [&](int64_t r) { return kept[static_cast<size_t>(r)]; });
       },
       tokens, o.positions);
   return y;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bary/base/parallel.h"
+#include "bary/tensor/row_sums.h"
 #include "bary/tensor/tensor.h"
 
 namespace bary {
@@ -25,8 +26,9 @@ class Tape {
   // inputs' gradients are wanted. Owned by the caller, cleared by the caller: several tapes in turn add to one buffer.
   // undefined: so many floats of it hold nothing yet. What comes first for a parameter is then written there, not
   // added, and backward clears what got nothing: one pass over a large buffer less.
-  explicit Tape(float* gradients = nullptr, int64_t undefined = 0, TapeGroups groups = {})
-      : gradients_(gradients), undefined_(undefined), groups_(groups), outer_(active_) {
+  // look_ups: where rows looked up in parameters add their gradients instead; null: to `gradients` as well.
+  explicit Tape(float* gradients = nullptr, int64_t undefined = 0, TapeGroups groups = {}, RowSums* look_ups = nullptr)
+      : gradients_(gradients), undefined_(undefined), groups_(groups), look_ups_(look_ups), outer_(active_) {
     active_ = this;
   }
   ~Tape() { active_ = outer_; }
@@ -35,6 +37,8 @@ class Tape {
 
   static Tape* active() { return active_; }
   float* gradients() const { return gradients_; }
+  RowSums* look_ups() const { return look_ups_; }
+  int look_up_use(int64_t offset) { return uses_[offset]++; }  // the how-manieth of this table's, in backward's order
   bool grouped() const { return groups_.size > 0; }
   // Rows of one sum, of an op that has `rows` of them: the same number for every sequence, whatever its side
   int64_t group_of(int64_t rows) const { return grouped() ? rows / groups_.sequences * groups_.size : rows; }
@@ -54,6 +58,8 @@ class Tape {
   float* gradients_;
   int64_t undefined_;
   TapeGroups groups_;
+  RowSums* look_ups_;
+  std::map<int64_t, int> uses_;         // by a table's offset
   std::map<int64_t, int64_t> defined_;  // begin and end of what has been written of the undefined
   Tape* outer_;
   std::vector<std::function<void()>> pullbacks_;

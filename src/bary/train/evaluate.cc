@@ -19,6 +19,15 @@ double Evaluation::exact_match() const {
   return sequences ? static_cast<double>(exact) / static_cast<double>(sequences) : 0;
 }
 
+nlohmann::json to_json(const Evaluation& e, const std::string& prefix) {
+  auto counted = [](int64_t n, double value) { return n > 0 ? nlohmann::json(value) : nlohmann::json(); };
+  return {{prefix + "_loss", counted(e.tokens, e.loss())},
+          {prefix + "_perplexity", counted(e.tokens, e.perplexity())},
+          {prefix + "_bits_per_byte", counted(e.bytes, e.bits_per_byte())},
+          {prefix + "_accuracy", counted(e.sequences, e.accuracy())},
+          {prefix + "_exact_match", counted(e.sequences, e.exact_match())}};
+}
+
 namespace {
 
 // Window i has length(i) positions and is written by window(i, inputs, targets).

@@ -3,7 +3,9 @@
 // into batches, on threads, or on when it runs; it never touches the streams of training.
 #pragma once
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <span>
+#include <string>
 
 #include "bary/model/language_model.h"
 #include "bary/text/batch.h"
@@ -23,6 +25,10 @@ struct Evaluation {
   double accuracy() const;       // right / tokens
   double exact_match() const;    // exact / sequences
 };
+
+// "val_loss", "val_perplexity", "val_bits_per_byte", "val_accuracy", "val_exact_match" for a prefix of "val"; null
+// where there was nothing to count.
+nlohmann::json to_json(const Evaluation& e, const std::string& prefix);
 
 using EvaluationProgress = std::function<void(int64_t done, int64_t total)>;  // windows
 

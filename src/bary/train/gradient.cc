@@ -61,6 +61,7 @@ GradientSum::GradientSum(const Model& model, Traversal traversal, int64_t batch)
       traversal_(traversal),
       batch_(batch),
       size_(model.parameters().size()),
+      shares_tables_(model.config().tie_embeddings || model.config().share_embeddings),
       sum_(model.parameters().size()) {}
 
 GradientSum::Result GradientSum::compute(int64_t sequences, int64_t T, const LossOf& loss_of, const Pass& pass) {
@@ -68,7 +69,9 @@ GradientSum::Result GradientSum::compute(int64_t sequences, int64_t T, const Los
              sequences, T);
   Step step{sequences, T, loss_of, pass, plan_gradient(model_.config(), traversal_, sequences, T, batch_), {}};
   step.results.resize(static_cast<size_t>(sequences));
+  rows_.clear();
   step.plan.by_layer ? layer_by_layer(step) : depth_first(step);
+  rows_.add_to(sum_.data());
   Result total;
   for (const Result& r : step.results) total.loss += r.loss, total.tokens += r.tokens;
   return total;
@@ -85,12 +88,13 @@ void GradientSum::some(Step& step, int64_t first, int64_t count, Tape& tape) {
   step.results[static_cast<size_t>(first)].tokens = loss.count;  // of all of them; only the sum is asked for
 }
 
-void GradientSum::one_group(Step& step, int64_t group, float* into, int64_t size) {
-  const int64_t begin = group * step.plan.per_group, end = std::min(step.sequences, begin + step.plan.per_group);
+void GradientSum::one_group(Step& step, int64_t number, Group& group) {
+  const int64_t begin = number * step.plan.per_group, end = std::min(step.sequences, begin + step.plan.per_group);
   constexpr int64_t kFewRows = 64;  // of a product that is worth its weight's way from the cache
   const int64_t together = std::max<int64_t>(1, kFewRows / step.T);
+  group.rows.clear();
   for (int64_t s = begin; s < end; s += together) {
-    Tape tape(into, s == begin ? size : 0);
+    Tape tape(group.values.data(), s == begin ? size_ : 0, {}, apart(group.rows));
     some(step, s, std::min(together, end - s), tape);
   }
 }
@@ -98,25 +102,25 @@ void GradientSum::one_group(Step& step, int64_t group, float* into, int64_t size
 void GradientSum::depth_first(Step& step) {
   const int64_t per_group = step.plan.per_group, groups = (step.sequences + per_group - 1) / per_group;
   const int64_t wave = step.plan.buffers;  // added in order, wave after wave
-  while (static_cast<int64_t>(groups_.size()) < wave) groups_.emplace_back(size_);
+  while (static_cast<int64_t>(groups_.size()) < wave) groups_.push_back({Buffer(size_), {}});
   parallel_for(size_, kernel::kOptimizerChunk,
                [&](int64_t b, int64_t e) { std::fill(sum_.data() + b, sum_.data() + e, 0.0f); });
   for (int64_t first = 0; first < groups; first += wave) {
     const int64_t count = std::min(wave, groups - first);
-    parallel_tasks(count,
-                   [&](int64_t i, int) { one_group(step, first + i, groups_[static_cast<size_t>(i)].data(), size_); });
+    parallel_tasks(count, [&](int64_t i, int) { one_group(step, first + i, groups_[static_cast<size_t>(i)]); });
     parallel_for(size_, kernel::kOptimizerChunk, [&](int64_t b, int64_t e) {
       std::vector<const float*> parts;
-      for (int64_t i = 0; i < count; ++i) parts.push_back(groups_[static_cast<size_t>(i)].data() + b);
+      for (int64_t i = 0; i < count; ++i) parts.push_back(groups_[static_cast<size_t>(i)].values.data() + b);
       kernel::add_in_order(parts, e - b, sum_.data() + b);
     });
+    for (int64_t i = 0; i < count; ++i) rows_.add(groups_[static_cast<size_t>(i)].rows);
   }
 }
 
 void GradientSum::layer_by_layer(Step& step) {
   for (int64_t first = 0; first < step.sequences; first += step.plan.at_once) {
     const int64_t n = std::min(step.plan.at_once, step.sequences - first);
-    Tape tape(sum_.data(), first == 0 ? size_ : 0, {step.plan.per_group, n});
+    Tape tape(sum_.data(), first == 0 ? size_ : 0, {step.plan.per_group, n}, apart(rows_));
     some(step, first, n, tape);
   }
 }

@@ -8,8 +8,8 @@
 //     gradients for each group.
 //   layer by layer: all sequences pass each layer together, and the threads share the rows of its products. For models
 //     whose gradient is larger than any cache; one buffer of gradients, and the activations of a whole batch.
-// The bits are the same as long as a parameter is used once (a token table that is also the head is used twice: its two
-// contributions are added in another order).
+// A token table that is also the head, or two sides' table, is used more than once: rows looked up in it are summed by
+// group apart (tensor/row_sums.h) and added last, so that this holds for it as well.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -19,6 +19,7 @@
 
 #include "bary/model/language_model.h"
 #include "bary/model/model.h"
+#include "bary/tensor/row_sums.h"
 #include "bary/tensor/tape.h"
 
 namespace bary {
@@ -66,15 +67,22 @@ class GradientSum {
     std::vector<Result> results;  // of each sequence
   };
   void depth_first(Step& step);
-  static void one_group(Step& step, int64_t group, float* into, int64_t size);
+  struct Group {  // gradients of one, under way
+    Buffer values;
+    RowSums rows;
+  };
+  void one_group(Step& step, int64_t number, Group& group);
+  RowSums* apart(RowSums& rows) const { return shares_tables_ ? &rows : nullptr; }
   void layer_by_layer(Step& step);
   static void some(Step& step, int64_t first, int64_t count, Tape& tape);
 
   const Model& model_;
   Traversal traversal_;
   int64_t batch_, size_;
+  bool shares_tables_;
   Buffer sum_;
-  std::vector<Buffer> groups_;
+  RowSums rows_;
+  std::vector<Group> groups_;
 };
 
 }  // namespace bary

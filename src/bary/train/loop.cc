@@ -23,8 +23,10 @@ TrainLoop::TrainLoop(const TrainConfig& config, const Objective& objective, Trai
       optimizer_(model_.parameters(), config.adamw),
       flops_per_step_(objective.flops_per_update()) {
   config_.check();
+  if (config_.eval_only) return;  // which writes nothing
   check_writable(config_.out_dir, static_cast<int64_t>(model_.parameters().count()) * 4 * 4 + (1 << 20));
   ensure_folder(config_.out_dir);
+  lock_.emplace(config_.out_dir);
 }
 
 void TrainLoop::resume() {
@@ -41,6 +43,7 @@ void TrainLoop::resume() {
 }
 
 void TrainLoop::metric(const nlohmann::json& line) {
+  if (config_.eval_only) return;
   std::ofstream out(std::filesystem::path(config_.out_dir) / "metrics.jsonl", std::ios::app);
   out << dump_json(line, -1) << '\n';
   out.flush();
@@ -64,9 +67,17 @@ void TrainLoop::start_metrics() const {
   write_file_atomic(path, kept);
 }
 
+// What an earlier run left goes when this one begins, or it would be taken for this one's.
+void TrainLoop::start_folder() const {
+  const std::filesystem::path folder = config_.out_dir;
+  write_file_atomic(folder / "run.json", dump_json(record_) + "\n");
+  start_metrics();
+  for (const char* old : {"best", "best.old", "last", "last.old"})
+    if (start_step_ == 0 && checkpoint_exists(folder / old)) std::filesystem::remove_all(folder / old);
+}
+
 TrainResult TrainLoop::run() {
-  write_file_atomic(std::filesystem::path(config_.out_dir) / "run.json", dump_json(record_) + "\n");
-  if (!config_.eval_only || start_step_ == 0) start_metrics();
+  if (!config_.eval_only) start_folder();
   if (start_step_ == 0 || config_.eval_only) evaluate(false);
   auto due = [&](int64_t every) { return every > 0 && result_.steps % every == 0; };
   while (!config_.eval_only && result_.steps < config_.max_iters) {
@@ -145,19 +156,15 @@ void TrainLoop::evaluate(bool final_one) {
     result_.best_val_loss = loss;
     result_.best_step = result_.steps;
     evaluations_since_best_ = 0;
-  } else {
+  } else if (judged.tokens > 0) {
     ++evaluations_since_best_;
   }
-  evaluated_at_ = result_.steps;
-  if (final_one) result_.train = e.train, result_.val = e.val;
-  metric({{"step", e.step},
-          {"train_loss", e.train.loss()},
-          {"val_loss", e.val.loss()},
-          {"val_perplexity", e.val.perplexity()},
-          {"val_bits_per_byte", e.val.bits_per_byte()},
-          {"val_accuracy", e.val.accuracy()},
-          {"val_exact_match", e.val.exact_match()},
-          {"whole_text", final_one || config_.eval_iters == 0}});
+  if (final_one || config_.eval_only) result_.train = e.train, result_.val = e.val;
+  nlohmann::json line = to_json(e.val, "val");
+  line.update({{"step", e.step},
+               {"train_loss", to_json(e.train, "train")["train_loss"]},
+               {"whole_text", final_one || config_.eval_iters == 0}});
+  metric(line);
   if (hooks_.evaluated) hooks_.evaluated(e);
   if (!config_.eval_only && (e.best || config_.always_save_checkpoint)) save(e.best);
 }

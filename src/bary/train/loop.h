@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The training loop. It prints nothing: whoever calls it hears of steps, evaluations and samples through hooks. N
-// updates are N updates, with an evaluation and a save before the first and after the last (nanoGPT does one more).
+// updates are N updates, with an evaluation and a save before the first and after the last (nanoGPT does one more). A
+// run from the beginning takes the place of what out_dir held; callers ask before.
 #pragma once
 #include <atomic>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
+#include "bary/base/file.h"
 #include "bary/train/config.h"
 #include "bary/train/objective.h"
 
@@ -38,7 +41,7 @@ struct TrainHooks {
 struct TrainResult {
   int64_t steps = 0;  // updates done in all
   bool interrupted = false, stopped_early = false;
-  Evaluation train, val;  // of the last weights on the whole texts, after the chapter's definition
+  Evaluation train, val;  // of the last weights on the whole texts, after the chapter's definition; eval_only: as asked
   double best_val_loss = 0;
   int64_t best_step = -1;
   double final_loss = 0;  // of the last batch
@@ -63,6 +66,7 @@ class TrainLoop {
   std::string last_good() const;
   void metric(const nlohmann::json& line);
   void start_metrics() const;
+  void start_folder() const;
 
   TrainConfig config_;
   const Objective& objective_;
@@ -72,8 +76,9 @@ class TrainLoop {
   GradientSum gradient_;
   AdamW optimizer_;
   TrainResult result_;
+  std::optional<FolderLock> lock_;  // two runs in one folder would mix
   double flops_per_step_ = 0;
-  int64_t start_step_ = 0, evaluations_since_best_ = 0, evaluated_at_ = -1, saved_at_ = -1;
+  int64_t start_step_ = 0, evaluations_since_best_ = 0, saved_at_ = -1;
   bool has_best_ = false;
 };
 

@@ -69,7 +69,9 @@ void TextObjective::look_again(int64_t it) const {
 
 std::string TextObjective::save(const std::filesystem::path& folder, AdamW* optimizer,
                                 const nlohmann::json& state) const {
-  return save_model(folder, model_, {data_.tokenizer, {}}, optimizer, state);
+  nlohmann::json mine = state;
+  if (!data_.sha256.empty()) mine["text_sha256"] = data_.sha256;  // a run that goes on compares it
+  return save_model(folder, model_, {data_.tokenizer, {}}, optimizer, mine);
 }
 
 }  // namespace bary
