@@ -5,6 +5,7 @@
 
 #include "bary/base/error.h"
 #include "bary/base/file.h"
+#include "bary/lab/page.h"
 #include "bary/lab/runner.h"
 
 namespace bary::lab {
@@ -73,6 +74,15 @@ TEST_F(LabResults, FinishedRowsAreNotRunAgain) {
   EXPECT_TRUE(run(e));
   EXPECT_EQ(measured_, 3);
   EXPECT_EQ(Results::load(folder_).rows(e).sample("row", "value").values, (std::vector<double>{1, 2, 3}));
+}
+
+TEST_F(LabResults, ARowThatIsMissingIsToldBesideTheVerdict) {
+  const Experiment e = counting();
+  run(e, 2);
+  EXPECT_EQ(judge(e, Results::load(folder_)).findings.notes.at(0),
+            "2 of 3 rows are there; the verdicts speak of these.");
+  run(e);
+  EXPECT_TRUE(judge(e, Results::load(folder_)).findings.notes.empty());
 }
 
 TEST_F(LabResults, RowsOfAnOlderRecipeAreMeasuredAnew) {

@@ -1,15 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 // Findings as text, and as CSV.
+#include <algorithm>
+
 #include "bary/lab/page.h"
 #include "bary/report/format.h"
 
 namespace bary::lab {
+
+// A reader must see that a verdict speaks of fewer rows than its rule does.
+static std::string what_is_missing(const Experiment& e, const Rows& rows, const Plan& plan) {
+  const std::vector<Unit> units = e.units(plan);
+  const auto there = std::count_if(units.begin(), units.end(), [&](const Unit& u) { return rows.has(u.key); });
+  std::string text;
+  if (const auto all = std::ssize(units); there < all)
+    text = fmt::format("{} of {} rows are there; the verdicts speak of these. ", there, all);
+  const bool seeded = std::any_of(units.begin(), units.end(), [](const Unit& u) { return u.key.ends_with("/1"); });
+  constexpr int64_t kUsual = 3;
+  if (seeded && plan.budget == Budget::chapter && plan.seeds < kUsual)
+    text += fmt::format("{} of the usual {} seeds.", plan.seeds, kUsual);
+  while (text.ends_with(' ')) text.pop_back();
+  return text;
+}
 
 Judged judge(const Experiment& e, const Results& results) {
   const Setting& s = results.setting();
   const Plan plan{s.budget, results.seeds(e), s.own_text()};
   const Rows rows = results.rows(e);
   Judged j{&e, rows.all().empty() ? Findings() : e.judge(rows, plan), results.machine(e)};
+  if (rows.all().empty()) return j;
+  if (std::string missing = what_is_missing(e, rows, plan); !missing.empty())
+    j.findings.notes.insert(j.findings.notes.begin(), missing);
   for (const Outcome& o : j.findings.outcomes) e.claim(o.id);  // every outcome belongs to a claim
   return j;
 }
