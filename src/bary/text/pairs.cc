@@ -30,7 +30,8 @@ bool is_pair_task(std::string_view name) {
 
 std::unique_ptr<PairTask> make_pair_task(std::string_view name, const PairOptions& options) {
   BARY_CHECK(!is_pair_task(name) || (options.held_out >= 0 && options.held_out < 1),
-             "{}: held_out is {}, it must be at least 0 and below 1; 0.1 holds out a tenth", name, options.held_out);
+             "{}: val_fraction is {}, it must be at least 0 and below 1; 0.1 holds out a tenth", name,
+             options.held_out);
   if (name == "copy") return make_letter_pairs(LetterTask::copy, options);
   if (name == "reverse") return make_letter_pairs(LetterTask::reverse, options);
   if (name == "sort") return make_letter_pairs(LetterTask::sort, options);
@@ -96,14 +97,15 @@ PairFacts PairCensus::facts(std::string name, double held_out, std::string sha25
 ListedPairs::ListedPairs(PairFacts facts, int64_t training, int64_t held_out)
     : PairTask(std::move(facts)), training_(training), held_out_(held_out) {
   const double share = this->facts().held_out;
-  BARY_CHECK(training > 0, "{}: held_out {} leaves none of {} pairs to learn from; choose a smaller one or give more",
-             name(), share, training + held_out);
-  BARY_CHECK(held_out > 0 || share == 0, "{}: held_out {} holds out none of {} pairs; choose a larger one, or 0",
+  BARY_CHECK(training > 0,
+             "{}: val_fraction {} leaves none of {} pairs to learn from; choose a smaller one or give more", name(),
+             share, training + held_out);
+  BARY_CHECK(held_out > 0 || share == 0, "{}: val_fraction {} holds out none of {} pairs; choose a larger one, or 0",
              name(), share, training);
 }
 
 void ListedPairs::check_not_empty(PairSplit split) const {
-  BARY_CHECK(count(split) > 0, "{}: nothing is held out (held_out 0); choose a share such as 0.1", name());
+  BARY_CHECK(count(split) > 0, "{}: nothing is held out (val_fraction 0); choose a share such as 0.1", name());
 }
 
 TextPair ListedPairs::draw(uint64_t seed, PairSplit split, uint64_t index) const {

@@ -55,7 +55,7 @@ TEST(Restoration, TextsThatGiveNoPairs) {
   expect_contains(message_of([] { restoration(""); }), "restoration: the text is empty");
   expect_contains(message_of([] { restoration("\n...\n"); }), "has 5 bytes but no line with a letter or digit");
   expect_contains(message_of([] { restoration("One line", 0.1); }),
-                  "held_out 0.1 leaves none of 1 pairs to learn from");
+                  "val_fraction 0.1 leaves none of 1 pairs to learn from");
   expect_contains(message_of([] { restoration("Good\nb\xe9te\n"); }), "line 2: byte 2 of the line (0xe9) is not UTF-8");
   expect_contains(message_of([] { restoration("a\n" + std::string((1 << 20) + 1, 'b')); }),
                   "line 2: it has 1048577 bytes, at most 1048576 are possible");
@@ -137,7 +137,7 @@ TEST_F(FilePairsTest, LastLinesAreHeldOut) {
   EXPECT_EQ(task->listed(kHeldOut, 0), (TextPair{"s7", "t7"}));
   for (const TextPair& pair : drawn_pairs(*task, 0, kHeldOut, 50)) EXPECT_GE(pair.source, "s7");
   for (const TextPair& pair : drawn_pairs(*task, 0, kTraining, 50)) EXPECT_LT(pair.source, "s7");
-  expect_contains(message_of([&] { table("a\tb\n", 0.1); }), "held_out 0.1 leaves none of 1 pairs");
+  expect_contains(message_of([&] { table("a\tb\n", 0.1); }), "val_fraction 0.1 leaves none of 1 pairs");
   EXPECT_EQ(table("a\tb\nc\td\n", 0.1)->count(kHeldOut), 1);
 }
 

@@ -39,8 +39,8 @@ class LetterPairs : public PairTask {
 
   TextPair draw(uint64_t seed, PairSplit split, uint64_t index) const override {
     const bool held_out = split == PairSplit::held_out;
-    BARY_CHECK(!held_out || partition_.held_out > 0, "{}: nothing is held out (held_out 0); choose a share such as 0.1",
-               name());
+    BARY_CHECK(!held_out || partition_.held_out > 0,
+               "{}: nothing is held out (val_fraction 0); choose a share such as 0.1", name());
     const std::vector<int32_t> letters =
         draw_on_side(partition_, held_out ? SyntheticSplit::held_out : SyntheticSplit::training,
                      draw_stream(seed, split, index), [this](RandomStream& stream) {
@@ -70,7 +70,7 @@ std::unique_ptr<PairTask> make_letter_pairs(LetterTask task, const PairOptions& 
   check_range(name, "min_length", options.min_length, 1, kLongest);
   check_range(name, "max_length", options.max_length, options.min_length, kLongest);
   BARY_CHECK(options.held_out == 0 || (options.held_out >= kSmallestShare && options.held_out <= 1 - kSmallestShare),
-             "{}: held_out is {}, it must be 0 or {} to {}; 0.1 holds out a tenth", name, options.held_out,
+             "{}: val_fraction is {}, it must be 0 or {} to {}; 0.1 holds out a tenth", name, options.held_out,
              kSmallestShare, 1 - kSmallestShare);
   auto pairs = std::make_unique<LetterPairs>(task, options);
   // So few and so short sources that one side has none are refused here, not in the middle of a run.

@@ -44,10 +44,10 @@ TEST(Pairs, SharesThatAreNone) {
   for (const std::string& name : pair_task_names()) {
     for (const double share : {-0.1, 1.0, std::nan("")}) {
       const std::string message = message_of([&] { make_pair_task(name, {.held_out = share, .text = "a\nb\n"}); });
-      expect_contains(message, name + ": held_out is ");
+      expect_contains(message, name + ": val_fraction is ");
     }
   }
-  expect_contains(message_of([] { make_pair_task("copy", {.held_out = 0.0001}); }), "copy: held_out is 0.0001");
+  expect_contains(message_of([] { make_pair_task("copy", {.held_out = 0.0001}); }), "copy: val_fraction is 0.0001");
   expect_contains(message_of([] { make_pair_task("roman-arabic", {.held_out = 1e-9}); }), "holds out none of 3999");
 }
 
@@ -56,7 +56,7 @@ TEST(Pairs, NothingHeldOut) {
     const auto task = make_pair_task(name, {.held_out = 0, .text = "One.\nTwo.\n"});
     EXPECT_EQ(task->count(kHeldOut), 0);
     EXPECT_FALSE(task->draw(1, kTraining, 0).source.empty());
-    expect_contains(message_of([&] { task->draw(1, kHeldOut, 0); }), name + ": nothing is held out (held_out 0)");
+    expect_contains(message_of([&] { task->draw(1, kHeldOut, 0); }), name + ": nothing is held out (val_fraction 0)");
   }
 }
 
