@@ -46,6 +46,13 @@ TEST_F(Pairs, LearnAnswerAndAreMeasured) {
   const auto scores = json("bary eval run --count 50 --json")["scores"];
   EXPECT_GT(scores[0]["exact_match"].get<double>(), 0.8);
   EXPECT_EQ(scores[1]["exact_match"], 1.0) << "copying is what copying the source does";
+  work_.write("one.tsv", "abc\tabc\n");
+  const Ran judged = shell(work_.path(), "bary eval run --data one.tsv");
+  EXPECT_NE(judged.out.find(" on 1 pair of one.tsv\n"), std::string::npos) << judged.out << judged.err;
+  EXPECT_NE(shell(work_.path(), "bary eval run --count 50").out.find(" on 50 held-out pairs of copy\n"),
+            std::string::npos);
+  refused("bary eval run --data one.tsv --max_length 3", {"--max_length", "one.tsv"});
+  refused("bary eval run --task roman-arabic --min_length 3", {"--min_length", "roman-arabic"});
   const Ran shown = shell(work_.path(), "bary translate run --source abc --attention");
   EXPECT_EQ(shown.out.substr(0, 4), "abc\n");
   EXPECT_NE(shown.out.find("block 0: what each token of the answer read"), std::string::npos);
@@ -105,6 +112,13 @@ TEST_F(Pairs, OneStackAnswersToo) {
     EXPECT_EQ(asked["log_probability"], answer["log_probability"]) << "the same to the last bit";
     refused("bary translate " + run + " --source cab --beam 3", {"--beam", "one stack"});
     refused("bary eval " + run + " --beam 3", {"--beam", "one stack"});
+    EXPECT_GT(json("bary eval " + run + " --json")["exact_match"].get<double>(), 0.9);
+    work_.write("two.tsv", "abca\tabca\nhh\tgg\n");
+    const auto two = json("bary eval " + run + " --data two.tsv --json");
+    EXPECT_EQ(two["pairs"], 2) << "all of the file, each pair once";
+    EXPECT_EQ(two["exact_match"], 0.5);
+    const Ran told = shell(work_.path(), "bary eval " + run + " --data two.tsv");
+    EXPECT_NE(told.out.find(" on 2 pairs of two.tsv: 50.0%"), std::string::npos) << told.out << told.err;
   }
 }
 

@@ -70,13 +70,13 @@ int eval_masked(const LoadedModel& m, TokenSpan text, int32_t mask, const EvalRe
 }
 
 // What means nothing for this model is refused, not passed over.
-void check_options(const Options& o, const std::string& folder, bool pairs) {
-  if (!pairs)
+void check_options(const Options& o, const std::string& folder, const CheckpointKind& kind) {
+  if (!kind.of_pairs)
     return o.refuse({"task", "data", "data_target", "min_length", "max_length", "count", "beam", "length_penalty"},
                     fmt::format("is for a model of pairs, and {} learned a text", folder));
   o.refuse({"dataset", "corpus", "split", "val_fraction", "block_size", "rope_scaling", "rope_factor", "partial"},
            fmt::format("is for a model of a text, and {} learned pairs (--task or --data says which)", folder));
-  if (!checkpoint_config(folder).has_source())
+  if (kind.one_stack())
     o.refuse({"beam", "length_penalty"},
              fmt::format("searches, and {} is one stack, which is judged token by token", folder));
 }
@@ -88,9 +88,9 @@ int run_eval(std::span<const std::string> args, Io& io) {
   BARY_CHECK(rest.size() == 1, "eval: one model is evaluated, {} came; name the folder of a run or checkpoint",
              rest.size());
   set_threads(static_cast<int>(r.threads));
-  const bool pairs = is_of_pairs(rest[0]);
-  check_options(o, rest[0], pairs);
-  if (pairs) return eval_pairs(rest[0], r.pairs, r.json, io);
+  const CheckpointKind kind = kind_of(rest[0]);
+  check_options(o, rest[0], kind);
+  if (kind.of_pairs) return eval_pairs(rest[0], kind, r.pairs, r.json, io);
   LoadedModel m = load_model(rest[0], r.reading);
   defaults_from_record(r, o, m.folder);
   BARY_CHECK(!r.dataset.empty(), "eval: no text to predict: the run left no record of one; give --dataset");

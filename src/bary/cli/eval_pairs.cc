@@ -25,11 +25,35 @@ TrainConfig settings_of(const std::filesystem::path& checkpoint, const PairEvalR
   BARY_CHECK(!r.data.empty() || r.data_target.empty(), "eval: --data_target has the targets of --data; give both");
   // of a file to be judged on nothing is set apart: all of it is what a task has to learn from
   if (!r.data.empty()) t.task = "pairs", t.data = r.data, t.data_target = r.data_target, t.val_fraction = 0;
+  const bool letters = t.task == "copy" || t.task == "reverse" || t.task == "sort";
+  BARY_CHECK(
+      letters || (r.min_length == 0 && r.max_length == 0),
+      "eval: --min_length and --max_length are for copy, reverse and sort, and the pairs are of {}; leave them out",
+      r.data.empty() ? t.task : r.data);
   if (r.min_length) t.min_length = r.min_length;
   if (r.max_length) t.max_length = r.max_length;
   if (r.min_length && !r.max_length) t.max_length = std::max(t.max_length, r.min_length);
   BARY_CHECK(!t.task.empty(), "eval: the run left no record of its task; give --task or --data");
+  BARY_CHECK(t.task != "restoration" || t.dataset != "-",
+             "eval: the run learned lines of its standard input, which are gone; give pairs of your own with --data");
   return t;
+}
+
+// A list that is short enough as a whole; of longer ones, and of pairs without end, draws
+std::vector<TextPair> pairs_to_judge(const PairTask& task, const TrainConfig& t, const PairEvalRequest& r) {
+  BARY_CHECK(!r.data.empty() || task.facts().held_out > 0,
+             "eval: the run held out no pairs (val_fraction 0); name others with --data or --task");
+  const PairSplit split = r.data.empty() ? PairSplit::held_out : PairSplit::training;
+  const int64_t there = task.is_list() ? task.count(split) : 0;
+  if (there > 0 && (r.count == 0 || there <= r.count)) return listed_pairs(task, split);
+  return drawn_pairs(task, t.eval_seed, split, r.count ? r.count : 1000);
+}
+
+// "12 held-out pairs of copy", "1 pair of pairs.tsv"
+std::string told(size_t pairs, const TrainConfig& t, const PairEvalRequest& r) {
+  const bool held_out = r.data.empty();
+  return fmt::format("{} {}{} of {}", grouped(static_cast<int64_t>(pairs)), held_out ? "held-out " : "",
+                     pairs == 1 ? "pair" : "pairs", held_out ? t.task : r.data);
 }
 
 struct Row {
@@ -72,16 +96,31 @@ void print(const std::vector<Row>& rows, const std::string& title, Io& io) {
   io.print(title + "\n\n" + table.text());
 }
 
+// Chosen pairs as a task, drawn in their order
+class GivenPairs : public PairTask {
+ public:
+  GivenPairs(const PairFacts& facts, std::vector<TextPair> pairs) : PairTask(facts), pairs_(std::move(pairs)) {}
+  TextPair draw(uint64_t, PairSplit, uint64_t index) const override { return pairs_[index % pairs_.size()]; }
+
+ private:
+  std::vector<TextPair> pairs_;
+};
+
 // One stack has no beam here: what it would write is judged token by token (train/evaluate.h says why that is the
 // same).
-int eval_line(const std::string& folder, TrainConfig t, int64_t count, bool json, Io& io) {
+int eval_line(const std::string& folder, TrainConfig t, const PairEvalRequest& r, bool json, Io& io) {
   LoadedModel m = load_model(folder);
   BARY_CHECK(m.tokenizer.has_value(), "eval: {} has no tokenizer.json", m.folder.string());
   t.prefix = reads_prefix(m);
-  const PairData data(pair_task_of(t), {}, {m.tokenizer, {}});
-  for (const CodedPair& pair : data.fixed(PairSplit::held_out, count, t.eval_seed))
+  const auto task = pair_task_of(t);
+  const std::vector<TextPair> pairs = pairs_to_judge(*task, t, r);
+  const PairData data(std::make_shared<GivenPairs>(task->facts(), pairs), {}, {m.tokenizer, {}});
+  for (const TextPair& p : pairs) {
+    const CodedPair pair = data.coded(p);
     m.model->ensure_positions(static_cast<int64_t>(pair.source.size() + pair.target.size()) + 1);
-  const Evaluation e = PairLineObjective(t, *m.model, data).evaluate(Part::held_out, count, t.eval_seed);
+  }
+  const PairLineObjective objective(t, *m.model, data);
+  const Evaluation e = objective.evaluate(Part::held_out, std::ssize(pairs), t.eval_seed);
   if (json) {
     io.print(dump_json({{"model", m.folder.string()},
                         {"task", t.task},
@@ -92,9 +131,29 @@ int eval_line(const std::string& folder, TrainConfig t, int64_t count, bool json
              "\n");
     return kExitOk;
   }
-  io.print(fmt::format("{} on {}: {} of {} targets whole, {} of their tokens right, loss {:.4f} nats a token\n",
-                       m.folder.string(), t.task, percent_text(e.exact_match()), grouped(e.sequences),
+  io.print(fmt::format("{} on {}: {} of the targets whole, {} of their tokens right, loss {:.4f} nats a token\n",
+                       m.folder.string(), told(pairs.size(), t, r), percent_text(e.exact_match()),
                        percent_text(e.accuracy()), e.loss()));
+  return kExitOk;
+}
+
+int eval_sides(const std::string& folder, const TrainConfig& t, const PairEvalRequest& r, bool json, Io& io) {
+  LoadedSeq2Seq m = load_seq2seq(folder);
+  const auto task = pair_task_of(t);
+  const std::vector<TextPair> pairs = pairs_to_judge(*task, t, r);
+  std::vector<std::string> answers;
+  for (const auto& best : translate(Sides{*m.model, m.source, m.target}, copied_sources(pairs), r.beam))
+    answers.push_back(m.target.decode(best[0].ids));
+  const std::string name = r.beam.beam == 1 ? "the model, greedy" : fmt::format("the model, beam {}", r.beam.beam);
+  const std::vector<Row> rows = scored(*task, pairs, std::move(answers), name);
+  if (json) {
+    nlohmann::json all = nlohmann::json::array();
+    for (const Row& row : rows) all.push_back(to_json(row));
+    io.print(dump_json({{"model", m.folder.string()}, {"task", t.task}, {"pairs", pairs.size()}, {"scores", all}}) +
+             "\n");
+    return kExitOk;
+  }
+  print(rows, fmt::format("{} on {}", m.folder.string(), told(pairs.size(), t, r)), io);
   return kExitOk;
 }
 
@@ -113,40 +172,9 @@ void PairEvalRequest::describe(Options& o) {
         {.min = 0, .max = 10});
 }
 
-bool is_of_pairs(const std::string& folder) {
-  const LoadedCheckpoint c = load_checkpoint(find_checkpoint(folder, true), {.optimizer = false});
-  return c.state.contains("task");
-}
-
-int eval_pairs(const std::string& folder, const PairEvalRequest& r, bool json, Io& io) {
-  const std::filesystem::path place = find_checkpoint(folder, true);
-  const TrainConfig t = settings_of(place, r);
-  if (!checkpoint_config(folder).has_source()) return eval_line(folder, t, r.count, json, io);
-  LoadedSeq2Seq m = load_seq2seq(folder);
-  const auto task = pair_task_of(t);
-  // A list that is short enough as a whole; of longer ones, and of pairs without end, draws
-  const PairSplit split = r.data.empty() ? PairSplit::held_out : PairSplit::training;
-  const int64_t there = task->is_list() ? task->count(split) : 0;
-  const bool listed = there > 0 && (r.count == 0 || there <= r.count);
-  const std::vector<TextPair> pairs =
-      listed ? listed_pairs(*task, split) : drawn_pairs(*task, t.eval_seed, split, r.count ? r.count : 1000);
-  std::vector<std::string> answers;
-  for (const auto& best : translate(Sides{*m.model, m.source, m.target}, copied_sources(pairs), r.beam))
-    answers.push_back(m.target.decode(best[0].ids));
-  const std::string name = r.beam.beam == 1 ? "the model, greedy" : fmt::format("the model, beam {}", r.beam.beam);
-  const std::vector<Row> rows = scored(*task, pairs, std::move(answers), name);
-  if (json) {
-    nlohmann::json all = nlohmann::json::array();
-    for (const Row& row : rows) all.push_back(to_json(row));
-    io.print(dump_json({{"model", m.folder.string()}, {"task", t.task}, {"pairs", pairs.size()}, {"scores", all}}) +
-             "\n");
-    return kExitOk;
-  }
-  print(rows,
-        fmt::format("{} on {} held-out pairs of {}", m.folder.string(), grouped(static_cast<int64_t>(pairs.size())),
-                    t.task),
-        io);
-  return kExitOk;
+int eval_pairs(const std::string& folder, const CheckpointKind& kind, const PairEvalRequest& r, bool json, Io& io) {
+  const TrainConfig t = settings_of(find_checkpoint(folder, true), r);
+  return kind.one_stack() ? eval_line(folder, t, r, json, io) : eval_sides(folder, t, r, json, io);
 }
 
 }  // namespace bary

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "bary/base/options.h"
+#include "bary/cli/checkpoint_kind.h"
 #include "bary/cli/command.h"
 #include "bary/generate/beam.h"
 
@@ -17,7 +18,7 @@ struct PairEvalRequest {
   void describe(Options& options);
 };
 
-bool is_of_pairs(const std::string& folder);  // was it trained with --task?
-int eval_pairs(const std::string& folder, const PairEvalRequest& request, bool json, Io& io);
+int eval_pairs(const std::string& folder, const CheckpointKind& kind, const PairEvalRequest& request, bool json,
+               Io& io);
 
 }  // namespace bary

@@ -5,7 +5,7 @@
 #include "bary/base/json.h"
 #include "bary/base/options.h"
 #include "bary/base/parallel.h"
-#include "bary/cli/eval_pairs.h"
+#include "bary/cli/checkpoint_kind.h"
 #include "bary/cli/interrupt.h"
 #include "bary/cli/model_commands.h"
 #include "bary/cli/translate_text.h"
@@ -185,8 +185,7 @@ int run_translate(std::span<const std::string> args, Io& io) {
   BARY_CHECK(rest.size() == 1, "translate: one model answers, {} came; name the folder of a run or checkpoint",
              rest.size());
   set_threads(static_cast<int>(r.threads));
-  const bool one_stack = checkpoint_config(rest[0]).arch == Arch::decoder && is_of_pairs(rest[0]);
-  return one_stack ? ask_one_stack(rest[0], r, o, io) : ask_pair_model(rest[0], r, o, io);
+  return kind_of(rest[0]).one_stack() ? ask_one_stack(rest[0], r, o, io) : ask_pair_model(rest[0], r, o, io);
 }
 
 }  // namespace

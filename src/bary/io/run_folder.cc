@@ -65,17 +65,30 @@ SafetensorsFile open_checked(const Manifest& manifest, const fs::path& path) {
   return SafetensorsFile(std::move(file));
 }
 
-LoadedCheckpoint load_from(const fs::path& folder, LoadOptions options) {
+Manifest checked_manifest(const fs::path& folder) {
   Manifest manifest = read_manifest(folder);
-  auto text = [&](const char* name) {
-    MappedFile file(folder / name);  // a wrong size is seen before anything is allocated
-    check_file(manifest, folder / name, file.text());
-    return std::string(file.text());
-  };
   for (const char* name : {kWeights, kConfig, kState}) {
     BARY_CHECK(manifest.count(name), "{}: {} does not list {}; use another checkpoint", folder.string(), kManifestName,
                name);
   }
+  return manifest;
+}
+
+std::string checked_text(const Manifest& manifest, const fs::path& path) {
+  MappedFile file(path);  // a wrong size is seen before anything is allocated
+  check_file(manifest, path, file.text());
+  return std::string(file.text());
+}
+
+CheckpointNotes notes_from(const fs::path& folder) {
+  const Manifest manifest = checked_manifest(folder);
+  const std::string config = checked_text(manifest, folder / kConfig), state = checked_text(manifest, folder / kState);
+  return {folder, parse_json(config, (folder / kConfig).string()), parse_json(state, (folder / kState).string())};
+}
+
+LoadedCheckpoint load_from(const fs::path& folder, LoadOptions options) {
+  const Manifest manifest = checked_manifest(folder);
+  auto text = [&](const char* name) { return checked_text(manifest, folder / name); };
   // All files are checked before the first is used.
   std::string config = text(kConfig), state = text(kState), tokenizer, source;
   if (manifest.count(kTokenizer)) tokenizer = text(kTokenizer);
@@ -92,6 +105,23 @@ LoadedCheckpoint load_from(const fs::path& folder, LoadOptions options) {
   out.config = parse_json(config, (folder / kConfig).string());
   out.state = parse_json(state, (folder / kState).string());
   return out;
+}
+
+// read(place), where a run that saves meanwhile may swap the folder away under us: then the new one is read from the
+// start.
+template <class Read>
+auto read_settled(const fs::path& folder, const Read& read) {
+  constexpr int kAttempts = 5;
+  for (int attempt = 1;; ++attempt) {
+    const auto place = settled_folder(folder);
+    BARY_CHECK(place, "{}: no such folder; name a checkpoint, such as runs/NAME/best", folder.string());
+    const auto before = identity(*place);
+    try {
+      return read(*place);
+    } catch (const Error&) {
+      if (attempt == kAttempts || identity(*place) == before) throw;
+    }
+  }
 }
 
 }  // namespace
@@ -125,19 +155,10 @@ std::string save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint
 }
 
 LoadedCheckpoint load_checkpoint(const fs::path& folder, LoadOptions options) {
-  // A run that saves while we read swaps the folder away under us: then the new one is read from the start.
-  constexpr int kAttempts = 5;
-  for (int attempt = 1;; ++attempt) {
-    auto place = settled_folder(folder);
-    BARY_CHECK(place, "{}: no such folder; name a checkpoint, such as runs/NAME/best", folder.string());
-    auto before = identity(*place);
-    try {
-      return load_from(*place, options);
-    } catch (const Error&) {
-      if (attempt == kAttempts || identity(*place) == before) throw;
-    }
-  }
+  return read_settled(folder, [&](const fs::path& place) { return load_from(place, options); });
 }
+
+CheckpointNotes read_checkpoint_notes(const fs::path& folder) { return read_settled(folder, notes_from); }
 
 bool checkpoint_exists(const fs::path& folder) {
   auto place = settled_folder(folder);
@@ -180,7 +201,7 @@ void check_writable(const fs::path& folder, int64_t bytes_needed) {
     AtomicFile probe(folder / ".bary-can-write-here");
     probe.write("x");  // never committed: discarded at the end of the scope
   } catch (const Error& error) {
-    fail("{}: nothing can be written there ({}); choose another --out_dir", folder.string(), error.what());
+    fail("{}: nothing can be written there ({}); choose another folder", folder.string(), error.what());
   }
   if (bytes_needed == 0) return;
   std::error_code error;

@@ -48,6 +48,13 @@ struct LoadOptions {
 // Every listed file is there, whole and unchanged, or an input Error names the one that is not.
 LoadedCheckpoint load_checkpoint(const std::filesystem::path& folder, LoadOptions options = {});
 
+// What a checkpoint says about itself, checked like all of it; its weights are neither read nor hashed.
+struct CheckpointNotes {
+  std::filesystem::path folder;
+  nlohmann::json config, state;
+};
+CheckpointNotes read_checkpoint_notes(const std::filesystem::path& folder);
+
 bool checkpoint_exists(const std::filesystem::path& folder);  // something a load would try
 
 // SHA-256 of these tensors as model.safetensors would hold them, in any order.

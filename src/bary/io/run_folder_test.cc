@@ -53,6 +53,8 @@ void overwrite(const fs::path& path, const std::string& bytes) { std::ofstream(p
 void expect_mark(const fs::path& folder, float mark) {
   LoadedCheckpoint loaded = load_checkpoint(folder);
   EXPECT_EQ(loaded.state["step"], static_cast<int>(mark));
+  EXPECT_EQ(read_checkpoint_notes(folder).state, loaded.state);
+  EXPECT_EQ(read_checkpoint_notes(folder).config, loaded.config);
   for (float value : loaded.weights.read("wte")) ASSERT_EQ(value, mark);
 }
 
