@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "program.h"
 
@@ -29,11 +30,18 @@ class Encoder : public ::testing::Test {
       EXPECT_NE(r.err.find(n), std::string::npos) << "wanted \"" << n << "\" in: " << r.err;
     EXPECT_EQ(r.out, "");
   }
-  nlohmann::json json(const std::string& line, const std::string& input = "") {
+  std::string printed(const std::string& line, const std::string& input) {
     work_.write("input", input);
     const Ran r = shell(work_.path(), line + " --json < input");
     EXPECT_EQ(r.code, 0) << r.err;
-    return nlohmann::json::parse(r.out);
+    return r.out;
+  }
+  nlohmann::json json(const std::string& line) { return nlohmann::json::parse(printed(line, "")); }
+  std::vector<nlohmann::json> json_lines(const std::string& line, const std::string& input = "") {
+    std::vector<nlohmann::json> objects;
+    std::istringstream lines(printed(line, input));
+    for (std::string one; std::getline(lines, one);) objects.push_back(nlohmann::json::parse(one));
+    return objects;
   }
   Workplace work_;
   nlohmann::json trained_;
@@ -76,13 +84,13 @@ TEST_F(Encoder, ComparesTexts) {
   EXPECT_EQ(table.code, 0) << table.err;
   EXPECT_NE(table.out.find("1.0000  1.0000"), std::string::npos) << table.out;
   EXPECT_NE(table.out.find("\"a far longer text\""), std::string::npos) << table.out;
-  const auto three = json("bary embed run 'the cat' --text_file -", "a far longer text\r\nthe cat\n");
+  const auto three = json_lines("bary embed run 'the cat' --text_file -", "a far longer text\r\nthe cat\n");
   ASSERT_EQ(three.size(), 3u);
   EXPECT_EQ(three[1]["text"], "a far longer text");
   EXPECT_EQ(three[0]["vector"].size(), 32u);
   EXPECT_EQ(three[0], three[2]);
-  EXPECT_EQ(json("bary embed run 'the cat'")[0], three[0]) << "alone or in company";
-  EXPECT_NE(json("bary embed run 'the cat' --pooling first")[0]["vector"], three[0]["vector"]);
+  EXPECT_EQ(json_lines("bary embed run 'the cat'")[0], three[0]) << "alone or in company";
+  EXPECT_NE(json_lines("bary embed run 'the cat' --pooling first")[0]["vector"], three[0]["vector"]);
 }
 
 TEST_F(Encoder, RefusesWhatItCannotDo) {
@@ -96,6 +104,7 @@ TEST_F(Encoder, RefusesWhatItCannotDo) {
   refused("bary embed run alone", {"1 texts came", "two or more"});
   refused("bary embed run one ''", {"text 2 is empty"});
   refused("bary embed", {"no model"});
+  refused("bary eval run --partial", {"--partial", "encoder"});
   // a tokenizer that was made without [MASK], and a model that looks back only
   refused(
       "bary tokenizer train text.txt --vocab_size 280 --out tok.json >made && bary train text.txt --arch encoder "

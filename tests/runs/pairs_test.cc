@@ -56,8 +56,18 @@ TEST_F(Pairs, LearnAnswerAndAreMeasured) {
   const Ran shown = shell(work_.path(), "bary translate run --source abc --attention");
   EXPECT_EQ(shown.out.substr(0, 4), "abc\n");
   EXPECT_NE(shown.out.find("block 0: what each token of the answer read"), std::string::npos);
+  const auto read = json("bary translate run --source abc --attention --json")[0]["attention"];
+  EXPECT_EQ(read["source_tokens"].size(), 4u) << "the end included";
+  ASSERT_EQ(read["answer_tokens"], (std::vector<std::string>{"a", "b", "c", "<eos>"}));
+  ASSERT_EQ(read["blocks"].size(), 1u);
+  ASSERT_EQ(read["blocks"][0].size(), 2u) << "heads";
+  ASSERT_EQ(read["blocks"][0][1].size(), 4u);
+  double sum = 0;
+  for (double share : read["blocks"][0][1][3]) sum += share;
+  EXPECT_NEAR(sum, 1, 1e-5);
   const Ran lines = shell(work_.path(), "printf 'abc\\nba\\n' | bary translate run --source_file -");
   EXPECT_EQ(lines.out, "abc\nba\n");
+  refused("printf 'abc\\n\\nba\\n' | bary translate run --source_file -", {"standard input, line 2", "blank"});
 }
 
 TEST_F(Pairs, EveryArrangementResumesBitForBit) {
@@ -112,6 +122,8 @@ TEST_F(Pairs, OneStackAnswersToo) {
     EXPECT_EQ(asked["log_probability"], answer["log_probability"]) << "the same to the last bit";
     refused("bary translate " + run + " --source cab --beam 3", {"--beam", "one stack"});
     refused("bary eval " + run + " --beam 3", {"--beam", "one stack"});
+    refused("bary generate " + run, {"pairs in one line", "bary translate " + run});
+    refused("bary embed " + run + " a b", {"pairs in one line", "bary translate " + run});
     EXPECT_GT(json("bary eval " + run + " --json")["exact_match"].get<double>(), 0.9);
     work_.write("two.tsv", "abca\tabca\nhh\tgg\n");
     const auto two = json("bary eval " + run + " --data two.tsv --json");

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "bary/model/config.h"
+#include "bary/train/checkpoint.h"
 
 namespace bary {
 
@@ -15,5 +16,8 @@ struct CheckpointKind {
 };
 
 CheckpointKind kind_of(const std::string& folder);  // of a checkpoint, or of a run
+
+// A model of one text; one that answers sources is refused, with the command that asks it.
+LoadedModel load_text_model(const std::string& folder, const Reading& reading = {});
 
 }  // namespace bary

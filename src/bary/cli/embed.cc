@@ -6,10 +6,10 @@
 #include "bary/base/options.h"
 #include "bary/base/parallel.h"
 #include "bary/base/quote.h"
+#include "bary/cli/checkpoint_kind.h"
 #include "bary/cli/model_commands.h"
 #include "bary/generate/sentence.h"
 #include "bary/report/table.h"
-#include "bary/train/checkpoint.h"
 
 namespace bary {
 namespace {
@@ -29,7 +29,7 @@ struct EmbedRequest {
           "the mean over the text's tokens, or its first one (of an encoder)");
     o.group("Running");
     o.add("threads", &threads, "cores to use (0: all)", {.min = 0, .max = 1024});
-    o.add("json", &json, "print the vectors as JSON");
+    o.add("json", &json, "print the vectors, a JSON object a line");
     return o;
   }
 };
@@ -37,13 +37,8 @@ struct EmbedRequest {
 std::vector<std::string> texts_of(const EmbedRequest& r, std::span<const std::string> given, const Io& io) {
   std::vector<std::string> texts(given.begin(), given.end());
   if (!r.text_file.empty()) {
-    const std::string lines = read_text(r.text_file, io);
-    for (size_t at = 0; at < lines.size();) {
-      const size_t end = std::min(lines.find('\n', at), lines.size());
-      texts.push_back(lines.substr(at, end - at));
-      if (!texts.back().empty() && texts.back().back() == '\r') texts.back().pop_back();
-      at = end + 1;
-    }
+    const std::vector<std::string> lines = read_lines(r.text_file, io, BlankLines::refused);
+    texts.insert(texts.end(), lines.begin(), lines.end());
   }
   BARY_CHECK(r.json ? !texts.empty() : texts.size() >= 2,
              "embed: {} texts came, expected {}; write them after the model, each in quotes, or one a line in "
@@ -56,11 +51,13 @@ std::vector<std::string> texts_of(const EmbedRequest& r, std::span<const std::st
   return texts;
 }
 
-nlohmann::json to_json(const std::vector<std::string>& texts, const std::vector<Sentence>& sentences) {
-  nlohmann::json all = nlohmann::json::array();
+// JSON Lines: an object a text
+std::string json_lines(const std::vector<std::string>& texts, const std::vector<Sentence>& sentences) {
+  std::string lines;
   for (size_t i = 0; i < texts.size(); ++i)
-    all.push_back({{"text", texts[i]}, {"tokens", sentences[i].ids.size()}, {"vector", sentences[i].vector}});
-  return all;
+    lines += dump_json({{"text", texts[i]}, {"tokens", sentences[i].ids.size()}, {"vector", sentences[i].vector}}, -1) +
+             "\n";
+  return lines;
 }
 
 std::string cosine_table(const std::vector<std::string>& texts, const std::vector<Sentence>& sentences) {
@@ -85,11 +82,11 @@ int run_embed(std::span<const std::string> args, Io& io) {
   BARY_CHECK(!rest.empty(), "embed: no model came; name the folder of a run or checkpoint, then the texts");
   const std::vector<std::string> texts = texts_of(r, std::span(rest).subspan(1), io);
   set_threads(static_cast<int>(r.threads));
-  LoadedModel m = load_model(rest[0]);
+  LoadedModel m = load_text_model(rest[0]);
   BARY_CHECK(m.tokenizer.has_value(), "embed: {} has no tokenizer.json, so it can read no text; train with a text",
              m.folder.string());
   const std::vector<Sentence> sentences = sentence_vectors(*m.model, *m.tokenizer, texts, r.sentence);
-  io.print(r.json ? dump_json(to_json(texts, sentences), -1) + "\n" : cosine_table(texts, sentences));
+  io.print(r.json ? json_lines(texts, sentences) : cosine_table(texts, sentences));
   return kExitOk;
 }
 
@@ -101,7 +98,7 @@ Command embed_command() {
           "RUN|CHECKPOINT TEXT TEXT ... [--key value ...]",
           {{"bary embed runs/gaps \"Good morrow, sir\" \"Good day, my lord\" \"The king is dead\"",
             "the cosine of every two"},
-           {"bary embed runs/gaps --text_file lines.txt --json", "a vector a line, for a program"},
+           {"bary embed runs/gaps --text_file lines.txt --json", "a vector a line (JSON Lines), for a program"},
            {"bary embed runs/gaps --pooling first \"Go\" \"Come\"", "by the first token instead of the mean"}},
           [] { return EmbedRequest().options().help(); },
           run_embed};

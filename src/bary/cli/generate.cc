@@ -9,10 +9,10 @@
 #include "bary/base/json.h"
 #include "bary/base/options.h"
 #include "bary/base/parallel.h"
+#include "bary/cli/checkpoint_kind.h"
 #include "bary/cli/interrupt.h"
 #include "bary/cli/model_commands.h"
 #include "bary/report/format.h"
-#include "bary/train/checkpoint.h"
 
 namespace bary {
 namespace {
@@ -51,19 +51,10 @@ struct GenerateRequest {
   }
 };
 
-std::vector<std::string> prompts_of(const GenerateRequest& r, const Io& io) {
-  std::vector<std::string> prompts;
-  if (r.prompt_file.empty()) {
-    prompts.push_back(r.prompt);
-  } else {
-    const std::string text = read_text(r.prompt_file, io);
-    for (size_t at = 0; at < text.size();) {
-      size_t end = std::min(text.find('\n', at), text.size());
-      prompts.push_back(text.substr(at, end - at));
-      at = end + 1;
-    }
-    BARY_CHECK(!prompts.empty(), "generate: {} holds no prompt; write one a line", r.prompt_file);
-  }
+std::vector<std::string> prompts_of(const GenerateRequest& r, BlankLines blank, const Io& io) {
+  std::vector<std::string> prompts{r.prompt};
+  if (!r.prompt_file.empty()) prompts = read_lines(r.prompt_file, io, blank);
+  BARY_CHECK(!prompts.empty(), "generate: {} holds no prompt; write one a line", r.prompt_file);
   std::vector<std::string> all;
   for (const std::string& p : prompts) all.insert(all.end(), static_cast<size_t>(r.samples), p);
   return all;
@@ -118,16 +109,17 @@ int run_generate(std::span<const std::string> args, Io& io) {
   auto rest = o.parse_args(args);
   BARY_CHECK(rest.size() == 1, "generate: one model writes, {} came; name the folder of a run or checkpoint",
              rest.size());
+  if (o.asked("prompt_file")) o.refuse({"prompt"}, "is one prompt, and --prompt_file has others");
   check_sampler(r.generate.sampler);
   set_threads(static_cast<int>(r.threads));
-  LoadedModel m = load_model(rest[0], r.reading);
+  LoadedModel m = load_text_model(rest[0], r.reading);
   BARY_CHECK(m.tokenizer.has_value(),
              "generate: {} has no tokenizer.json, so its tokens cannot be turned into text; train with a text "
              "or a tokenizer",
              m.folder.string());
-  const auto prompts = prompts_of(r, io);
-  if (!r.stop.empty()) r.generate.stop = {r.stop};
   r.generate.stop_token = m.tokenizer->start_token();
+  const auto prompts = prompts_of(r, r.generate.stop_token ? BlankLines::allowed : BlankLines::refused, io);
+  if (!r.stop.empty()) r.generate.stop = {r.stop};
   InterruptGuard guard;
   r.generate.cancelled = [] { return interrupted(); };
   const bool stream = prompts.size() == 1 && !r.json;
@@ -164,7 +156,7 @@ Command generate_command() {
   return {"generate",
           "let a model write",
           "RUN|CHECKPOINT [--prompt TEXT] [--key value ...]",
-          {{"bary generate runs/book --prompt \"Once upon\"", "200 tokens from a prompt"},
+          {{"bary generate runs/book --prompt \"Once upon\"", "what the model goes on with"},
            {"bary generate runs/book --temperature 0 --max_new_tokens 50", "the most likely text"},
            {"bary generate runs/book --top_p 0.9 --num_samples 3 --seed 7", "three draws"},
            {"cat prompts.txt | bary generate runs/book --prompt_file - --json", "many prompts, for a program"}},

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "bary/base/error.h"
 #include "bary/base/file.h"
 
 namespace bary {
@@ -71,6 +72,21 @@ Io system_io() {
 
 std::string read_text(const std::string& file_or_dash, const Io& io) {
   return file_or_dash == "-" ? io.read_input() : read_file(file_or_dash);
+}
+
+std::vector<std::string> read_lines(const std::string& file_or_dash, const Io& io, BlankLines blank) {
+  const std::string text = read_text(file_or_dash, io);
+  std::vector<std::string> lines;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    if (lines.back().ends_with('\r')) lines.back().pop_back();
+    BARY_CHECK(blank == BlankLines::allowed || !lines.back().empty(),
+               "{}, line {}: it is blank, and a text needs a character; complete it or delete the line",
+               file_or_dash == "-" ? "standard input" : file_or_dash, lines.size());
+    at = end + 1;
+  }
+  return lines;
 }
 
 }  // namespace bary

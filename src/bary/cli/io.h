@@ -6,6 +6,7 @@
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace bary {
 
@@ -34,5 +35,10 @@ Io system_io();  // the process' own streams
 
 // The bytes of a file, or of standard input for "-".
 std::string read_text(const std::string& file_or_dash, const Io& io);
+
+// The same as one text a line, without LF or CRLF. A blank line where a text needs a character is an Error that names
+// file and line.
+enum class BlankLines { allowed, refused };
+std::vector<std::string> read_lines(const std::string& file_or_dash, const Io& io, BlankLines blank);
 
 }  // namespace bary

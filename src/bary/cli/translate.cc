@@ -26,7 +26,8 @@ struct TranslateRequest {
     o.add("source_file", &source_file, "one source a line, - for standard input; instead of --source",
           {.value_name = "FILE"});
     o.add("target", &target, "how likely is this answer? (nats; nothing is written)");
-    o.add("attention", &attention, "show what every token of the answer read of the source");
+    o.add("attention", &attention,
+          "show what every token of the answer read of the source (with --json every head of every block)");
     o.group("Search");
     o.add("beam", &beam.beam, "beginnings that are followed (1: greedy)", {.min = 1, .max = 65536});
     o.add("n_best", &beam.n_best, "answers for each source, with their scores", {.min = 1, .max = 65536});
@@ -42,16 +43,20 @@ struct TranslateRequest {
   }
 };
 
+void check_options(const Options& o) {
+  if (o.asked("target")) {
+    o.refuse({"source_file"}, "has many sources, and --target is the answer to one (--source)");
+    o.refuse({"beam", "n_best", "length_penalty", "no_repeat_ngram", "max_tokens", "attention"},
+             "is for answers that are written, and with --target none is");
+  }
+  if (o.asked("source_file")) o.refuse({"source"}, "is one source, and --source_file has others");
+  BARY_CHECK(o.asked("source") || o.asked("source_file"), "translate: no source came; give --source TEXT{}",
+             o.asked("target") ? "" : ", or --source_file FILE with one a line");
+}
+
 std::vector<std::string> sources_of(const TranslateRequest& r, const Io& io) {
   if (r.source_file.empty()) return {r.source};
-  std::vector<std::string> lines;
-  const std::string text = read_text(r.source_file, io);
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    lines.push_back(text.substr(at, end - at));
-    if (!lines.back().empty() && lines.back().back() == '\r') lines.back().pop_back();
-    at = end + 1;
-  }
+  const std::vector<std::string> lines = read_lines(r.source_file, io, BlankLines::refused);
   BARY_CHECK(!lines.empty(), "translate: {} holds no source; write one a line", r.source_file);
   return lines;
 }
@@ -67,17 +72,42 @@ std::vector<std::string> pieces(const Tokenizer& t, std::span<const int32_t> ids
   return out;
 }
 
-void show_attention(LoadedSeq2Seq& m, const std::string& source, const Hypothesis& h, Io& io) {
+// What the tokens of an answer read of its source
+struct CrossReading {
+  std::vector<std::string> answer, source;  // rows, columns
+  std::vector<Tensor> blocks;               // (1, heads, rows, columns)
+};
+
+CrossReading reading_of(const LoadedSeq2Seq& m, const std::string& source, const Hypothesis& h) {
   const CodedPair pair = coded(m.source, source, h.ids);
-  const std::vector<Tensor> maps = cross_patterns(*m.model, batch_of(std::span(&pair, 1), pair_tokens(m.target)));
-  std::vector<std::string> rows = pieces(m.target, h.ids), columns = pieces(m.source, pair.source);
-  rows.push_back("<eos>");
-  for (size_t layer = 0; layer < maps.size(); ++layer) {
-    const Tensor mean = mean_over_heads(maps[layer]);
-    io.print(
-        fmt::format("\nblock {}: what each token of the answer read (mean of {} heads)\n", layer, maps[layer].dim(1)));
-    io.print(text_heatmap(mean.to_vector(), rows, columns, io.unicode));
+  CrossReading r{pieces(m.target, h.ids), pieces(m.source, pair.source),
+                 cross_patterns(*m.model, batch_of(std::span(&pair, 1), pair_tokens(m.target)))};
+  r.answer.push_back("<eos>");
+  return r;
+}
+
+void show_attention(const CrossReading& r, Io& io) {
+  for (size_t i = 0; i < r.blocks.size(); ++i) {
+    io.print(fmt::format("\nblock {}: what each token of the answer read (mean of {} heads)\n", i, r.blocks[i].dim(1)));
+    io.print(text_heatmap(mean_over_heads(r.blocks[i]).to_vector(), r.answer, r.source, io.unicode));
   }
+}
+
+nlohmann::json to_json(const CrossReading& r) {
+  nlohmann::json blocks = nlohmann::json::array();
+  for (const Tensor& pattern : r.blocks) {
+    const std::vector<float> values = pattern.to_vector();
+    nlohmann::json heads = nlohmann::json::array();
+    auto at = values.begin();
+    for (int64_t h = 0; h < pattern.dim(1); ++h) {
+      nlohmann::json rows = nlohmann::json::array();
+      for (size_t t = 0; t < r.answer.size(); ++t, at += std::ssize(r.source))
+        rows.push_back(std::vector<float>(at, at + std::ssize(r.source)));
+      heads.push_back(rows);
+    }
+    blocks.push_back(heads);
+  }
+  return {{"source_tokens", r.source}, {"answer_tokens", r.answer}, {"blocks", blocks}};
 }
 
 nlohmann::json to_json(const Tokenizer& target, const std::string& source, const std::vector<Hypothesis>& found) {
@@ -108,9 +138,9 @@ int score_target(const TranslateRequest& r, const Tokenizer& source, const Token
 using OnToken = std::function<void(int32_t token)>;
 using Answers = std::function<std::vector<std::vector<Hypothesis>>(const std::vector<std::string>& sources,
                                                                    const OnToken& on_token)>;
-using ShowMore = std::function<void(const std::string& source, const Hypothesis& best)>;
+using Read = std::function<CrossReading(const std::string& source, const Hypothesis& best)>;
 
-int answer(const TranslateRequest& r, const Tokenizer& target, const Answers& answers, const ShowMore& more, Io& io) {
+int answer(const TranslateRequest& r, const Tokenizer& target, const Answers& answers, const Read& read, Io& io) {
   const std::vector<std::string> sources = sources_of(r, io);
   InterruptGuard guard;
   const bool stream = sources.size() == 1 && r.beam.beam == 1 && !r.json;
@@ -120,15 +150,17 @@ int answer(const TranslateRequest& r, const Tokenizer& target, const Answers& an
   if (stream) io.print(decoder.flush() + "\n");
   nlohmann::json all = nlohmann::json::array();
   for (size_t i = 0; i < sources.size(); ++i) {
+    const bool reads = r.attention && !found[i].empty();
     if (r.json) {
       all.push_back(to_json(target, sources[i], found[i]));
+      if (reads) all.back()["attention"] = to_json(read(sources[i], found[i][0]));
       continue;
     }
     for (const Hypothesis& h : found[i]) {
       if (r.beam.n_best > 1) io.print(fmt::format("{:10.4f}  ", h.score));
       if (!stream) io.print(target.decode(h.ids) + "\n");
     }
-    if (r.attention && !found[i].empty()) more(sources[i], found[i][0]);
+    if (reads) show_attention(read(sources[i], found[i][0]), io);
   }
   if (r.json) io.print(dump_json(all) + "\n");
   return interrupted() ? kExitInterrupted : kExitOk;
@@ -173,9 +205,8 @@ int ask_pair_model(const std::string& folder, const TranslateRequest& r, const O
     if (on_token) options.on_token = [&](size_t, int32_t token) { on_token(token); };
     return translate(Sides{*m.model, m.source, m.target}, sources, options);
   };
-  return answer(
-      r, m.target, answers,
-      [&](const std::string& source, const Hypothesis& best) { show_attention(m, source, best, io); }, io);
+  auto read = [&](const std::string& source, const Hypothesis& best) { return reading_of(m, source, best); };
+  return answer(r, m.target, answers, read, io);
 }
 
 int run_translate(std::span<const std::string> args, Io& io) {
@@ -184,6 +215,7 @@ int run_translate(std::span<const std::string> args, Io& io) {
   auto rest = o.parse_args(args);
   BARY_CHECK(rest.size() == 1, "translate: one model answers, {} came; name the folder of a run or checkpoint",
              rest.size());
+  check_options(o);
   set_threads(static_cast<int>(r.threads));
   return kind_of(rest[0]).one_stack() ? ask_one_stack(rest[0], r, o, io) : ask_pair_model(rest[0], r, o, io);
 }
