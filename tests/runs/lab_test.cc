@@ -54,6 +54,7 @@ TEST_F(Lab, RowsOfAnotherVersionAreRefusedWithTheReason) {
 TEST_F(Lab, AnotherBudgetIsNotMixedIn) {
   ASSERT_EQ(lab({"run", "average", "--out_dir", "out"}).code, 0);
   refused({"run", "average", "--budget", "smoke", "--out_dir", "out"}, {"quick", "smoke", "--out_dir"});
+  refused({"report", "--budget", "chapter", "--out_dir", "out"}, {"--budget chapter", "--budget quick", "out"});
 }
 
 TEST_F(Lab, SlowAnInterruptedRunGoesOnWhereItStopped) {

@@ -70,10 +70,14 @@ int eval_masked(const LoadedModel& m, TokenSpan text, int32_t mask, const EvalRe
 }
 
 // What means nothing for this model is refused, not passed over.
-void check_options(const Options& o, const std::string& folder, const CheckpointKind& kind) {
-  if (!kind.of_pairs)
+void check_options(const EvalRequest& r, const Options& o, const std::string& folder, const CheckpointKind& kind) {
+  if (!kind.of_pairs) {
+    if (kind.config.arch == Arch::encoder)
+      o.refuse({"partial"}, fmt::format("counts windows, and {} (arch=encoder) is asked for masked tokens", folder));
+    if (r.split == "all") o.refuse({"val_fraction"}, "parts a text, and --split all takes all of it");
     return o.refuse({"task", "data", "data_target", "min_length", "max_length", "count", "beam", "length_penalty"},
                     fmt::format("is for a model of pairs, and {} learned a text", folder));
+  }
   o.refuse({"dataset", "corpus", "split", "val_fraction", "block_size", "rope_scaling", "rope_factor", "partial"},
            fmt::format("is for a model of a text, and {} learned pairs (--task or --data says which)", folder));
   if (kind.one_stack())
@@ -81,19 +85,7 @@ void check_options(const Options& o, const std::string& folder, const Checkpoint
              fmt::format("searches, and {} is one stack, which is judged token by token", folder));
 }
 
-int run_eval(std::span<const std::string> args, Io& io) {
-  EvalRequest r;
-  Options o = r.options();
-  auto rest = o.parse_args(args);
-  BARY_CHECK(rest.size() == 1, "eval: one model is evaluated, {} came; name the folder of a run or checkpoint",
-             rest.size());
-  set_threads(static_cast<int>(r.threads));
-  const CheckpointKind kind = kind_of(rest[0]);
-  check_options(o, rest[0], kind);
-  if (kind.of_pairs) return eval_pairs(rest[0], kind, r.pairs, r.json, io);
-  LoadedModel m = load_model(rest[0], r.reading);
-  defaults_from_record(r, o, m.folder);
-  BARY_CHECK(!r.dataset.empty(), "eval: no text to predict: the run left no record of one; give --dataset");
+int eval_text(LoadedModel& m, const EvalRequest& r, Io& io) {
   DataOptions d;
   d.dataset = r.dataset, d.corpus = r.corpus, d.vocab_size = m.model->config().vocab_size;
   d.val_fraction = r.val_fraction, d.mask = m.model->config().arch == Arch::encoder;
@@ -138,6 +130,24 @@ int run_eval(std::span<const std::string> args, Io& io) {
                        m.folder.string(), r.dataset, r.split, e.perplexity(), e.loss(),
                        e.bytes ? fmt::format(", {:.3f} bits per byte", e.bits_per_byte()) : "", grouped(e.tokens)));
   return kExitOk;
+}
+
+int run_eval(std::span<const std::string> args, Io& io) {
+  EvalRequest r;
+  Options o = r.options();
+  auto rest = o.parse_args(args);
+  BARY_CHECK(rest.size() == 1, "eval: one model is evaluated, {} came; name the folder of a run or checkpoint",
+             rest.size());
+  set_threads(static_cast<int>(r.threads));
+  const CheckpointKind kind = kind_of(rest[0]);
+  check_options(r, o, rest[0], kind);
+  if (kind.of_pairs) return eval_pairs(rest[0], kind, r.pairs, r.json, io);
+  LoadedModel m = load_model(rest[0], r.reading);
+  defaults_from_record(r, o, m.folder);
+  BARY_CHECK(!r.dataset.empty(), "eval: no text to predict: the run left no record of one; give --dataset");
+  BARY_CHECK(r.dataset != "-" || o.asked("dataset"),
+             "eval: the run learned its standard input, which is gone; name a text with --dataset (- reads one anew)");
+  return eval_text(m, r, io);
 }
 
 }  // namespace

@@ -12,9 +12,16 @@ namespace {
 
 int run_report(std::span<const std::string> args, Io& io) {
   LabRequest r;
-  BARY_CHECK(r.report_options().parse_args(args).empty(), "lab report: takes options only; see --help");
+  Options o = r.report_options();
+  BARY_CHECK(o.parse_args(args).empty(), "lab report: takes options only; see --help");
   const std::filesystem::path folder = r.folder();
   const lab::Results results = lab::Results::load(folder);
+  const lab::Budget measured = results.setting().budget;
+  BARY_CHECK(
+      !o.asked("budget") || r.budget == measured,
+      "lab report: --budget {} was asked for, and the rows in {} are of --budget {}; leave --budget out, or name "
+      "another --out_dir",
+      lab::budget_text(r.budget), folder.string(), lab::budget_text(measured));
   std::vector<lab::Judged> all;
   for (const lab::Experiment& e : lab::experiments()) all.push_back(lab::judge(e, results));
   write_file_atomic(folder / "lab.html", lab::html_page(all, results.setting()));

@@ -41,31 +41,54 @@ void list_one(const Experiment& e, Io& io) {
   }
 }
 
+// What experiments are expected to take on this machine
+class Forecast {
+ public:
+  explicit Forecast(const lab::Plan& plan) : plan_(plan) {
+    kernel::apply_isa_from_environment();
+    tile_rate_ = kernel::measure_tile_peak();
+  }
+  double seconds(const Experiment& e, lab::Budget budget) const {
+    lab::Plan plan = plan_;
+    plan.budget = budget;
+    return seconds_for(lab::gflop_left(e, plan, {}), tile_rate_);
+  }
+
+ private:
+  lab::Plan plan_;
+  double tile_rate_;
+};
+
+Json to_json(const Experiment& e, const Forecast& forecast) {
+  Json claims = Json::array();
+  for (const lab::Claim& c : e.claims)
+    claims.push_back({{"id", c.id}, {"says", c.says}, {"published", c.published}, {"rule", c.rule}});
+  return {
+      {"name", e.name},
+      {"question", e.question},
+      {"seconds",
+       {{"quick", forecast.seconds(e, lab::Budget::quick)}, {"chapter", forecast.seconds(e, lab::Budget::chapter)}}},
+      {"claims", claims}};
+}
+
 int run_list(std::span<const std::string> args, Io& io) {
   LabRequest r;
-  const auto names = r.list_options().parse_args(args);
+  Options o = r.list_options();
+  const auto names = o.parse_args(args);
+  const auto chosen = lab::choose_experiments(names.empty() ? std::vector<std::string>{"all"} : names);
+  if (!names.empty() && !r.json) {
+    o.refuse({"seeds"}, "changes the forecast of times, and with a NAME the claims are shown (with --json both)");
+    for (const Experiment* e : chosen) list_one(*e, io);
+    return kExitOk;
+  }
+  const Forecast forecast(r.plan());
   if (r.json) {
     Json all = Json::array();
-    for (const Experiment& e : lab::experiments()) {
-      Json claims = Json::array();
-      for (const lab::Claim& c : e.claims)
-        claims.push_back({{"id", c.id}, {"says", c.says}, {"published", c.published}, {"rule", c.rule}});
-      all.push_back({{"name", e.name}, {"question", e.question}, {"claims", claims}});
-    }
+    for (const Experiment* e : chosen) all.push_back(to_json(*e, forecast));
     io.print(dump_json(all) + "\n");
     return kExitOk;
   }
-  if (!names.empty()) {
-    for (const Experiment* e : lab::choose_experiments(names)) list_one(*e, io);
-    return kExitOk;
-  }
-  kernel::apply_isa_from_environment();
-  const double rate = kernel::measure_tile_peak();
-  auto time = [&](const Experiment& e, lab::Budget b) {
-    lab::Plan plan = r.plan();
-    plan.budget = b;
-    return duration_text(seconds_for(lab::gflop_left(e, plan, {}), rate));
-  };
+  auto time = [&](const Experiment& e, lab::Budget b) { return duration_text(forecast.seconds(e, b)); };
   Table t({{"experiment", Align::left}, {"quick", Align::right}, {"chapter", Align::right}, {"question", Align::left}});
   for (const Experiment& e : lab::experiments()) {
     t.row({e.name, time(e, lab::Budget::quick), time(e, lab::Budget::chapter), e.question});
@@ -124,8 +147,11 @@ Json outcomes_json(const lab::Judged& j) {
 
 int run_lab(std::span<const std::string> args, Io& io) {
   LabRequest r;
-  const auto names = r.run_options().parse_args(args);
+  Options o = r.run_options();
+  const auto names = o.parse_args(args);
   BARY_CHECK(!names.empty(), "lab run: name experiments, or all; bary lab list shows them");
+  if (r.budget != lab::Budget::chapter)
+    o.refuse({"seeds"}, "is for --budget chapter, and --budget " + lab::budget_text(r.budget) + " runs each row once");
   const auto chosen = lab::choose_experiments(names);
   set_threads(static_cast<int>(r.threads));
   kernel::apply_isa_from_environment();
