@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "bary/base/error.h"
 #include "bary/base/file.h"
 #include "bary/base/json.h"
 #include "bary/cli/test_io_test.h"
@@ -80,6 +81,13 @@ TEST_F(Commands, TrainSaysWhatItLearned) {
   Ran trace = bary({"tokenizer", "train", path("text.txt"), "--vocab_size=258", "--trace", "--out", path("tok.json")});
   EXPECT_NE(trace.out.find("256"), std::string::npos);
   EXPECT_NE(trace.out.find("count"), std::string::npos);
+  Json traced = parse_json(
+      bary({"tokenizer", "train", path("text.txt"), "--vocab_size=258", "--trace", "--json", "--out", path("tok.json")})
+          .out,
+      "out")["trace"];
+  ASSERT_EQ(traced.size(), 2u);
+  EXPECT_EQ(traced[0]["makes"]["id"], 256);
+  EXPECT_GE(traced[0]["count"], traced[1]["count"]);
   Ran chars = bary({"tokenizer", "train", path("text.txt"), "--tokenizer=char", "--out", path("chars.json")});
   ASSERT_EQ(chars.code, 0) << chars.err;
   EXPECT_NE(chars.out.find("8,200 tokens of 15"), std::string::npos) << chars.out;
@@ -93,7 +101,21 @@ TEST_F(Commands, ShowsVocabularyAndText) {
   Ran text = bary({"tokenizer", "show", path("tok.json"), "--text", "to be"});
   EXPECT_NE(text.out.find("5 bytes, "), std::string::npos) << text.out;
   EXPECT_EQ(parse_json(bary({"tokenizer", "show", path("tok.json"), "--json"}).out, "out")["vocab_size"], 270);
-  EXPECT_EQ(parse_json(bary({"tokenizer", "show", "byte", "--json", "--text", "\xff"}).out, "out").size(), 1u);
+  Json byte = parse_json(bary({"tokenizer", "show", "byte", "--json", "--text", "\xff"}).out, "out")["tokens"];
+  ASSERT_EQ(byte.size(), 1u);
+  EXPECT_EQ(byte[0]["bytes"], "ff") << "its text is U+FFFD, as that of half of all bytes";
+  Json facts = parse_json(bary({"tokenizer", "show", path("tok.json"), "--json"}).out, "out");
+  EXPECT_FALSE(facts.contains("first_merges"));
+  Json three = parse_json(bary({"tokenizer", "show", path("tok.json"), "--json", "--merges=3"}).out, "out");
+  ASSERT_EQ(three["first_merges"].size(), 3u);
+  EXPECT_EQ(three["merges"], facts["merges"]);
+  Json makes = three["first_merges"][0]["makes"];
+  EXPECT_EQ(makes["id"], 256);
+  Json cut = parse_json(
+      bary({"tokenizer", "show", path("tok.json"), "--json", "--text", "to " + makes["text"].get<std::string>()}).out,
+      "out");
+  EXPECT_EQ(cut["pieces"][0]["text"], "to");
+  EXPECT_EQ(cut["pieces"].back()["merges"].back()["makes"]["bytes"], makes["bytes"]);
 }
 
 TEST_F(Commands, DataWritesWhatTrainingReads) {
@@ -139,6 +161,69 @@ TEST_F(Commands, RefusalsAreOneLineAndExitCodeTwo) {
     EXPECT_NE(r.err.find(part), std::string::npos) << r.err;
     EXPECT_TRUE(r.err.starts_with("bary: ")) << r.err;
     EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 1) << r.err;
+  }
+}
+
+TEST_F(Commands, OptionsWithoutEffectAreRefused) {
+  learn();
+  const std::string tok = path("tok.json"), text = path("text.txt");
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"tokenizer", "train", text, "--tokenizer=char", "--vocab_size=300"}, "--vocab_size is for bpe"},
+      {{"tokenizer", "train", text, "--tokenizer=char", "--ties=hf"}, "--ties"},
+      {{"tokenizer", "train", text, "--tokenizer=char", "--trace"}, "--trace"},
+      {{"tokenizer", "train", text, "--tokenizer=char", "--max_token_length=4"}, "--max_token_length"},
+      {{"tokenizer", "train", text, "--tokenizer=char", "--min_frequency=2"}, "--min_frequency"},
+      {{"tokenizer", "train", text, "--tokenizer=char", "--pattern=none"}, "--pattern"},
+      {{"tokenizer", "show", tok, "--tokenizer", tok}, "--tokenizer is another tokenizer than " + tok},
+      {{"tokenizer", "show", tok, "--text=to", "--merges=3"}, "--merges"},
+      {{"lab", "list", "average", "--seeds=2"}, "--seeds"},
+      {{"lab", "list", "averge", "--json"}, "did you mean average?"},
+      {{"lab", "run", "average", "--seeds=2"}, "--budget quick runs each row once"},
+      {{"generate", "run", "--prompt=a", "--prompt_file=b"}, "--prompt is one prompt"},
+      {{"translate", "run"}, "--source TEXT, or --source_file FILE"},
+      {{"translate", "run", "--target=a"}, "give --source TEXT"},
+      {{"translate", "run", "--target=a", "--source_file=b"}, "--source_file has many sources"},
+      {{"translate", "run", "--source=a", "--source_file=b"}, "--source is one source"},
+      {{"translate", "run", "--source=a", "--target=b", "--beam=2"}, "--beam"},
+      {{"translate", "run", "--source=a", "--target=b", "--n_best=1"}, "--n_best"},
+      {{"translate", "run", "--source=a", "--target=b", "--attention"}, "--attention"},
+      {{"translate", "run", "--source=a", "--target=b", "--max_tokens=3"}, "--max_tokens"},
+      {{"translate", "run", "--source=a", "--target=b", "--length_penalty=1"}, "--length_penalty"},
+      {{"translate", "run", "--source=a", "--target=b", "--no_repeat_ngram=2"}, "--no_repeat_ngram"},
+  };
+  for (const auto& [args, part] : cases) {
+    const Ran r = bary(args);
+    EXPECT_EQ(r.code, kExitInput) << r.err;
+    EXPECT_NE(r.err.find(part), std::string::npos) << "wanted " << part << " in " << r.err;
+  }
+}
+
+TEST_F(Commands, LabListForAProgram) {
+  const Json two = parse_json(bary({"lab", "list", "scores", "average", "--json"}).out, "out");
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_EQ(two[0]["name"], "average") << "in the order of the chapter";
+  EXPECT_GT(two[1]["seconds"]["chapter"].get<double>(), 0);
+  EXPECT_GE(two[1]["seconds"]["chapter"], two[1]["seconds"]["quick"]);
+}
+
+TEST_F(Commands, ARefusedTextLeavesNoFolder) {
+  learn();
+  write_file_atomic(folder_ / "empty.txt", "");
+  EXPECT_EQ(bary({"tokenizer", "train", path("empty.txt"), "--out", path("new/tok.json")}).code, kExitInput);
+  EXPECT_EQ(bary({"data", path("empty.txt"), "--tokenizer", path("tok.json"), "--out_dir", path("new/data")}).code,
+            kExitInput);
+  EXPECT_FALSE(fs::exists(folder_ / "new"));
+}
+
+TEST_F(Commands, ReadsOneTextALine) {
+  std::ostringstream out, err;
+  const Io io{out, err, [] { return std::string("one\r\n\ntwo\r"); }};
+  EXPECT_EQ(read_lines("-", io, BlankLines::allowed), (std::vector<std::string>{"one", "", "two"}));
+  try {
+    read_lines("-", io, BlankLines::refused);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("standard input, line 2: it is blank"), std::string::npos) << e.what();
   }
 }
 

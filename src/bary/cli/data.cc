@@ -9,6 +9,7 @@
 #include "bary/base/json.h"
 #include "bary/base/options.h"
 #include "bary/cli/tokenizer_source.h"
+#include "bary/io/run_folder.h"
 #include "bary/report/format.h"
 #include "bary/text/batch.h"
 #include "bary/text/corpus.h"
@@ -61,7 +62,7 @@ int run_data(std::span<const std::string> args, Io& io) {
   BARY_CHECK(!r.out_dir.empty(), "data: --out_dir is missing; name the folder to write to");
   Tokenizer tokenizer = load_tokenizer(r.tokenizer);
   std::filesystem::path folder = r.out_dir;
-  ensure_folder(folder);
+  check_writable(folder);  // refused before the work, and nothing is left if the text is refused
   CorpusOptions where;
   where.corpus_path = r.corpus_path;
   where.notice = [&](const std::string& line) { io.note(line); };
@@ -70,6 +71,7 @@ int run_data(std::span<const std::string> args, Io& io) {
   TokenSplit split = split_tokens(ids, r.val_fraction);
   BARY_CHECK(!split.train.empty(), "data: {} tokens with --val_fraction {} leave none to learn from; lower it",
              ids.size(), r.val_fraction);
+  ensure_folder(folder);
   int64_t vocab_size = tokenizer.vocab_size();
   TokenMeta meta{vocab_size,
                  token_type_for_vocabulary(vocab_size),

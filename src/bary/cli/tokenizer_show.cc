@@ -8,6 +8,7 @@
 #include "bary/base/json.h"
 #include "bary/base/options.h"
 #include "bary/base/quote.h"
+#include "bary/cli/token_json.h"
 #include "bary/cli/tokenizer_commands.h"
 #include "bary/cli/tokenizer_source.h"
 #include "bary/report/format.h"
@@ -26,7 +27,8 @@ Options describe(ShowRequest& r) {
   Options o("tokenizer show");
   o.add("tokenizer", &r.tokenizer, kTokenizerHelp, {.value_name = "FILE"});
   o.add("text", &r.text, "show how this text is cut, and the merges of each piece");
-  o.add("merges", &r.merges, "how many merges to list", {.min = 0, .words = {{"all", INT32_MAX}}});
+  o.add("merges", &r.merges, "how many merges to list (with --json: none unless asked for)",
+        {.min = 0, .words = {{"all", INT32_MAX}}});
   o.add("json", &r.json, "print as JSON");
   return o;
 }
@@ -44,23 +46,38 @@ Json facts_of(const Tokenizer& tokenizer) {
           {"corpus_sha256", tokenizer.parts().training.corpus_sha256}};
 }
 
+size_t shown_merges(const TokenizerParts& parts, int64_t limit) {
+  return static_cast<size_t>(std::min<int64_t>(limit, std::ssize(parts.merges)));
+}
+
+bool counted(const TokenizerParts& parts) { return parts.training.counts.size() == parts.merges.size(); }
+
+Json merges_json(const Tokenizer& tokenizer, int64_t limit) {
+  const TokenizerParts& parts = tokenizer.parts();
+  Json list = Json::array();
+  for (size_t i = 0; i < shown_merges(parts, limit); ++i) {
+    list.push_back(merge_json(tokenizer, parts.merges[i]));
+    if (counted(parts)) list.back()["count"] = parts.training.counts[i];
+  }
+  return list;
+}
+
 std::string merges_table(const Tokenizer& tokenizer, int64_t limit) {
   const TokenizerParts& parts = tokenizer.parts();
-  bool counted = parts.training.counts.size() == parts.merges.size();
   Table table({{"rank", Align::right}, {"left"}, {"right"}, {"makes"}, {"id", Align::right}, {"count", Align::right}});
-  auto shown = static_cast<size_t>(std::min<int64_t>(limit, std::ssize(parts.merges)));
-  for (size_t i = 0; i < shown; ++i) {
+  for (size_t i = 0; i < shown_merges(parts, limit); ++i) {
     const BpeMerge& merge = parts.merges[i];
     table.row({grouped(static_cast<int64_t>(i)), quote(tokenizer.bytes_of(merge.left)),
                quote(tokenizer.bytes_of(merge.right)), quote(tokenizer.bytes_of(merge.result)),
-               std::to_string(merge.result), counted ? grouped(parts.training.counts[i]) : ""});
+               std::to_string(merge.result), counted(parts) ? grouped(parts.training.counts[i]) : ""});
   }
   return table.text();
 }
 
-void show_vocabulary(const Tokenizer& tokenizer, const ShowRequest& r, Io& io) {
+void show_vocabulary(const Tokenizer& tokenizer, const ShowRequest& r, bool merges_asked, Io& io) {
   Json facts = facts_of(tokenizer);
   if (r.json) {
+    if (merges_asked) facts["first_merges"] = merges_json(tokenizer, r.merges);
     io.print(dump_json(facts) + "\n");
     return;
   }
@@ -73,14 +90,23 @@ void show_vocabulary(const Tokenizer& tokenizer, const ShowRequest& r, Io& io) {
   if (r.merges > 0 && !tokenizer.parts().merges.empty()) io.print("\n" + merges_table(tokenizer, r.merges));
 }
 
+Json text_json(const Tokenizer& tokenizer, const std::string& text, std::span<const int32_t> ids) {
+  Json tokens = Json::array(), pieces = Json::array();
+  for (int32_t id : ids) tokens.push_back(token_json(tokenizer, id));
+  if (tokenizer.kind() == TokenizerKind::bpe) {
+    PieceScanner scanner(tokenizer.pattern(), text);
+    for (std::string_view piece; scanner.next(piece);) {
+      Json merges = Json::array();
+      for (const auto& step : tokenizer.explain(piece)) merges.push_back(merge_json(tokenizer, step.merge));
+      pieces.push_back({{"text", std::string(piece)}, {"bytes", hexadecimal(piece)}, {"merges", merges}});
+    }
+  }
+  return {{"bytes", text.size()}, {"tokens", tokens}, {"pieces", pieces}};
+}
+
 void show_text(const Tokenizer& tokenizer, const ShowRequest& r, Io& io) {
   std::vector<int32_t> ids = tokenizer.encode(r.text, SpecialPolicy::as_text());
-  if (r.json) {
-    Json list = Json::array();
-    for (int32_t id : ids) list.push_back({{"id", id}, {"text", std::string(tokenizer.bytes_of(id))}});
-    io.print(dump_json(list) + "\n");
-    return;
-  }
+  if (r.json) return io.print(dump_json(text_json(tokenizer, r.text, ids)) + "\n");
   Table table({{"id", Align::right}, {"token"}});
   for (int32_t id : ids) table.row({std::to_string(id), quote(tokenizer.bytes_of(id))});
   io.print(fmt::format("{} bytes, {} tokens\n\n", grouped(std::ssize(r.text)), grouped(std::ssize(ids))) +
@@ -103,11 +129,13 @@ int run_show(std::span<const std::string> args, Io& io) {
   Options options = describe(r);
   auto files = options.parse_args(args);
   BARY_CHECK(files.size() <= 1, "tokenizer show: {} files came, one is shown", files.size());
+  if (!files.empty()) options.refuse({"tokenizer"}, "is another tokenizer than " + files[0]);
+  if (options.asked("text")) options.refuse({"merges"}, "lists a vocabulary's merges, and --text shows its own");
   Tokenizer tokenizer = load_tokenizer(files.empty() ? r.tokenizer : files[0]);
   if (options.is_set("text"))
     show_text(tokenizer, r, io);
   else
-    show_vocabulary(tokenizer, r, io);
+    show_vocabulary(tokenizer, r, options.asked("merges"), io);
   return kExitOk;
 }
 

@@ -8,7 +8,9 @@
 #include "bary/base/json.h"
 #include "bary/base/options.h"
 #include "bary/base/quote.h"
+#include "bary/cli/token_json.h"
 #include "bary/cli/tokenizer_commands.h"
+#include "bary/io/run_folder.h"
 #include "bary/report/format.h"
 #include "bary/report/progress.h"
 #include "bary/report/table.h"
@@ -40,7 +42,7 @@ Options describe(TrainRequest& r) {
   o.add("specials", &r.specials, "special tokens, separated by commas", {.value_name = "A,B"});
   o.add("corpus", &r.corpus_path, "where the text that a name stands for is looked for first", {.value_name = "PATH"});
   o.add("out", &r.out, "file to write", {.value_name = "FILE"});
-  o.add("trace", &r.trace, "print each merge with its count");
+  o.add("trace", &r.trace, "print each merge with its count (with --json too)");
   o.add("json", &r.json, "print the result as JSON");
   return o;
 }
@@ -95,15 +97,28 @@ void print_trace(const Learned& learned, Io& io) {
   io.print(table.text() + "\n");
 }
 
+Json trace_json(const Learned& learned) {
+  Json trace = Json::array();
+  for (size_t i = 0; i < learned.training.steps.size(); ++i) {
+    const BpeStep& step = learned.training.steps[i];
+    trace.push_back(merge_json(learned.tokenizer, {step.left, step.right, static_cast<int32_t>(256 + i)}));
+    trace.back().update({{"count", step.count}, {"ties", step.ties}, {"tokens", step.tokens}});
+  }
+  return trace;
+}
+
 int run_train(std::span<const std::string> args, Io& io) {
   TrainRequest r;
   Options options = describe(r);
   auto files = options.parse_args(args);
   BARY_CHECK(files.size() <= 1, "tokenizer train: {} texts came, one is read; name a folder that holds them",
              files.size());
+  if (r.kind == TokenizerKind::chars)
+    options.refuse({"vocab_size", "ties", "pattern", "min_frequency", "max_token_length", "trace"},
+                   "is for bpe, and --tokenizer char has one token for each character of the text");
   r.bpe.specials = split_at_commas(r.specials);
   auto folder = std::filesystem::path(r.out).parent_path();
-  if (!folder.empty()) ensure_folder(folder);  // refused before the work, not after it
+  if (!folder.empty()) check_writable(folder);  // refused before the work, and nothing is left if the text is refused
   CorpusOptions where;
   where.corpus_path = r.corpus_path;
   where.notice = [&](const std::string& line) { io.note(line); };
@@ -115,23 +130,25 @@ int run_train(std::span<const std::string> args, Io& io) {
   if (r.kind == TokenizerKind::chars) {
     for (const auto& document : corpus.documents) tokens += learned.tokenizer.count(document, SpecialPolicy::as_text());
   }
+  if (!folder.empty()) ensure_folder(folder);
   learned.tokenizer.save(r.out);
   if (!learned.training.note.empty()) io.note(learned.training.note);
   double per_token = static_cast<double>(corpus.bytes) / static_cast<double>(std::max<int64_t>(tokens, 1));
   if (r.json) {
-    io.print(dump_json({{"corpus", corpus.name},
-                        {"corpus_sha256", corpus.sha256},
-                        {"bytes", corpus.bytes},
-                        {"tokens", tokens},
-                        {"bytes_per_token", per_token},
-                        {"vocab_size", learned.tokenizer.vocab_size()},
-                        {"fingerprint", learned.tokenizer.fingerprint_hex()},
-                        {"file", r.out},
-                        {"seconds", seconds}}) +
-             "\n");
+    Json json = {{"corpus", corpus.name},
+                 {"corpus_sha256", corpus.sha256},
+                 {"bytes", corpus.bytes},
+                 {"tokens", tokens},
+                 {"bytes_per_token", per_token},
+                 {"vocab_size", learned.tokenizer.vocab_size()},
+                 {"fingerprint", learned.tokenizer.fingerprint_hex()},
+                 {"file", r.out},
+                 {"seconds", seconds}};
+    if (r.trace) json["trace"] = trace_json(learned);
+    io.print(dump_json(json) + "\n");
     return kExitOk;
   }
-  if (r.trace && r.kind == TokenizerKind::bpe) print_trace(learned, io);
+  if (r.trace) print_trace(learned, io);
   io.print(fmt::format("{}: {} of text become {} tokens of {}, {:.3f} bytes each ({})\n", r.out,
                        bytes_text(corpus.bytes), grouped(tokens), grouped(learned.tokenizer.vocab_size()), per_token,
                        duration_text(seconds)));
