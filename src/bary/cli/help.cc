@@ -36,7 +36,8 @@ std::string overview_text(std::span<const Command> commands, const std::string& 
   if (group.empty()) {
     out +=
         "Results go to standard output, progress to standard error. Exit codes: 0 done, 1 the machine said no,\n"
-        "2 the request or a file is not what it should be, 3 a number is not finite, 130 interrupted.\n";
+        "2 the request or a file is not what it should be, 3 a number is not finite or a model sees the future,\n"
+        "130 interrupted, 141 the reader of standard output has gone.\n";
   }
   return out.substr(out.find_first_not_of('\n'));
 }

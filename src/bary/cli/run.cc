@@ -118,11 +118,24 @@ void complain(Io& io, std::string message) {
   io.note("bary: " + message);
 }
 
+std::string writing_advice(int error_number) {
+  switch (error_number) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+      return "free some space or write elsewhere";
+    case EBADF:  // closed by whoever started the program (`>&-`)
+      return "open it, for example with > FILE";
+    default:
+      return "write elsewhere, for example with > FILE";
+  }
+}
+
 int closed(Io& io, const OutputClosed& output) {
-  if (output.error_number == EPIPE) return kExitPipe;  // silent, as any program before `head`
-  complain(io, "cannot write standard output: " +
-                   std::generic_category().message(output.error_number ? output.error_number : EIO) +
-                   "; free some space or write elsewhere");
+  const int error_number = output.error_number ? output.error_number : EIO;
+  if (error_number == EPIPE) return kExitPipe;  // silent, as any program before `head`
+  complain(io, fmt::format("cannot write standard output: {}; {}", std::generic_category().message(error_number),
+                           writing_advice(error_number)));
   return kExitSystem;
 }
 
