@@ -47,6 +47,35 @@ TEST(Command, TrainEvaluateGenerateResume) {
             shell(work.path(), "bary generate a --prompt='the ' --max-new-tokens=10 --seed 3 --prefill_chunk 1").out);
 }
 
+TEST(Command, EvaluationIsOfATextThatIsThere) {
+  Workplace work;
+  work.write("text.txt", made_up_text(400));
+  Ran r = shell(work.path(), "bary train - --max_iters 2 --out_dir run" + kSmall + " < text.txt");
+  ASSERT_EQ(r.code, 0) << r.err;
+  r = shell(work.path(), "bary eval run < text.txt");
+  EXPECT_EQ(r.code, 2);
+  EXPECT_NE(r.err.find("standard input, which is gone; name a text with --dataset"), std::string::npos) << r.err;
+  EXPECT_EQ(shell(work.path(), "bary eval run --dataset - < text.txt").code, 0);
+  r = shell(work.path(), "bary eval run --dataset text.txt --split all --val_fraction 0.2");
+  EXPECT_EQ(r.code, 2);
+  EXPECT_NE(r.err.find("--val_fraction"), std::string::npos) << r.err;
+}
+
+TEST(Command, PromptsInAFileOfAnySystem) {
+  Workplace work;
+  work.write("text.txt", made_up_text(400));
+  train(work, "--max_iters 2 --out_dir run");
+  work.write("prompts.txt", "the cat\r\na dog\r\n");
+  const Ran r = shell(work.path(), "bary generate run --prompt_file prompts.txt --max_new_tokens 2 --json");
+  const auto both = nlohmann::json::parse(r.out);
+  EXPECT_EQ(both[0]["prompt"], "the cat");
+  EXPECT_EQ(both[1]["prompt"], "a dog");
+  work.write("prompts.txt", "the cat\n\na dog\n");
+  const Ran blank = shell(work.path(), "bary generate run --prompt_file prompts.txt --max_new_tokens 2");
+  EXPECT_EQ(blank.code, 2);
+  EXPECT_NE(blank.err.find("prompts.txt, line 2"), std::string::npos) << blank.err;
+}
+
 TEST(Command, KilledRunResumesToTheSameBits) {
   Workplace work;
   work.write("text.txt", made_up_text(400));
@@ -136,11 +165,38 @@ TEST(Command, EveryHelpHasExamples) {
   Workplace work;
   for (const char* name : {"train", "eval", "generate", "fill", "embed", "params", "data", "tokenizer train",
                            "tokenizer encode", "tokenizer decode", "tokenizer show", "bench machine", "bench kernels",
-                           "bench step", "bench attention", "bench decode", "bench tokenizer"}) {
+                           "bench step", "bench attention", "bench decode", "bench beam", "bench tokenizer"}) {
     Ran r = shell(work.path(), std::string("bary ") + name + " --help");
     EXPECT_EQ(r.code, 0) << name;
     EXPECT_NE(r.out.find("Examples:"), std::string::npos) << name;
   }
+}
+
+TEST(Command, JsonSaysWhatTheTextSays) {
+  Workplace work;
+  const auto json = [&](const std::string& line) {
+    const Ran r = shell(work.path(), line + " --json");
+    EXPECT_EQ(r.code, 0) << line << "\n" << r.err;
+    return nlohmann::json::parse(r.out, nullptr, false);
+  };
+  const auto gpt2 = json("bary params --block_size 512 gpt2");
+  EXPECT_EQ(gpt2["window"], 512) << "flags change a name's settings from before it too";
+  EXPECT_EQ(gpt2["width"], 768);
+  EXPECT_EQ(gpt2["heads"], 12);
+  EXPECT_EQ(gpt2["mlp_width"], 3072);
+  EXPECT_TRUE(gpt2["tie_embeddings"].get<bool>());
+  EXPECT_EQ(gpt2["memory"]["weights"], 4 * gpt2["parameters"].get<int64_t>());
+  const std::string small = " --n_layer 1 --n_embd 16 --n_head 2 --times 1 --threads 1";
+  const auto decode = json("bary bench decode chapter --tokens 3" + small);
+  EXPECT_EQ(decode["model"], "chapter");
+  EXPECT_EQ(decode["tokens"], 3);
+  EXPECT_LT(decode["parameters"].get<int64_t>(), 100000);
+  const auto beam = json("bary bench beam --sources 2 --beam 2 --tokens 3" + small);
+  EXPECT_EQ(beam["model"], "copy");
+  EXPECT_GT(beam["sources_per_second"].get<double>(), 0);
+  const auto attention = json("bary bench attention --length 16 --times 1 --path stored");
+  EXPECT_EQ(attention["path"], "stored");
+  EXPECT_TRUE(attention.contains("isa"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "bary/base/json.h"
 #include "bary/base/parallel.h"
 #include "bary/cli/model_commands.h"
+#include "bary/cli/named_model.h"
 #include "bary/model/count.h"
 #include "bary/report/format.h"
 #include "bary/report/table.h"
@@ -25,6 +26,11 @@ struct ParamsRequest {
     return o;
   }
 };
+
+MemoryForecast training_memory(const ModelConfig& c) {
+  const GradientPlan plan = plan_gradient(c, Traversal::automatic, 64, c.block_size, 1);
+  return forecast_memory(c, plan.at_once, plan.buffers);
+}
 
 void print_table(const ModelConfig& c, const std::string& name, Io& io) {
   const ParameterCount n = count_parameters(c);
@@ -54,8 +60,7 @@ void print_table(const ModelConfig& c, const std::string& name, Io& io) {
   const double T = static_cast<double>(c.block_size);
   io.print(fmt::format("\nforward {} FLOP a token, training {}, over a window of {}\n", short_count(f.forward / T),
                        short_count(f.training / T), c.block_size));
-  const GradientPlan plan = plan_gradient(c, Traversal::automatic, 64, c.block_size, 1);
-  MemoryForecast m = forecast_memory(c, plan.at_once, plan.buffers);
+  const MemoryForecast m = training_memory(c);
   io.print(
       fmt::format("weights {}; training, one sequence a batch: about {} on {} threads (optimiser {}, gradients {}, "
                   "packed weights {}, activations {})\n",
@@ -64,24 +69,19 @@ void print_table(const ModelConfig& c, const std::string& name, Io& io) {
                   bytes_text(static_cast<int64_t>(m.packed)), bytes_text(static_cast<int64_t>(m.activations))));
 }
 
-int run_params(std::span<const std::string> args, Io& io) {
-  ParamsRequest r;
-  std::string name = "chapter";
-  {  // the name first, so that the flags change its settings
-    ParamsRequest probe;
-    auto rest = probe.options().parse_args(args);
-    BARY_CHECK(rest.size() <= 1, "params: one model is counted, {} came; name a preset or the folder of a run",
-               rest.size());
-    if (!rest.empty()) {
-      name = rest[0];
-      std::error_code ignored;
-      r.model = std::filesystem::is_directory(name, ignored) ? checkpoint_config(name) : preset(name);
-    }
-  }
-  Options o = r.options();
-  o.parse_args(args);
-  if (!r.json) return print_table(r.model, name, io), kExitOk;
-  const ParameterCount n = count_parameters(r.model);
+nlohmann::json to_json(const MemoryForecast& m) {
+  auto bytes = [](double value) { return static_cast<int64_t>(value); };
+  return {{"weights", bytes(m.weights)},
+          {"optimizer", bytes(m.optimizer)},
+          {"gradients", bytes(m.gradients)},
+          {"packed", bytes(m.packed)},
+          {"activations", bytes(m.activations)},
+          {"training", bytes(m.total())},
+          {"threads", threads()}};
+}
+
+nlohmann::json to_json(const ModelConfig& c, const std::string& name) {
+  const ParameterCount n = count_parameters(c);
   nlohmann::json parts = nlohmann::json::array();
   for (const CountRow& row : n.rows)
     parts.push_back({{"part", row.part},
@@ -90,15 +90,37 @@ int run_params(std::span<const std::string> args, Io& io) {
                      {"per_block", !row.group.empty()},
                      {"group", row.group},
                      {"times", row.times}});
-  const FlopCount f = count_flops(r.model, r.model.block_size);
-  io.print(dump_json({{"model", name},
-                      {"parameters", n.total},
-                      {"block", n.block},
-                      {"embeddings", n.embeddings},
-                      {"parts", parts},
-                      {"forward_flop_per_window", f.forward},
-                      {"training_flop_per_window", f.training}}) +
-           "\n");
+  const FlopCount f = count_flops(c, c.block_size);
+  return {{"model", name},
+          {"width", c.n_embd},
+          {"vocab_size", c.vocab_size},
+          {"positions", c.positions()},
+          {"mlp_width", c.mlp_width()},
+          {"heads", c.n_head},
+          {"head_width", c.head_width()},
+          {"window", c.block_size},
+          {"tie_embeddings", c.tie_embeddings},
+          {"parameters", n.total},
+          {"block", n.block},
+          {"embeddings", n.embeddings},
+          {"parts", parts},
+          {"forward_flop_per_window", f.forward},
+          {"training_flop_per_window", f.training},
+          {"memory", to_json(training_memory(c))}};
+}
+
+ModelConfig run_or_preset(const std::string& name) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(name, ignored) ? checkpoint_config(name) : preset(name);
+}
+
+int run_params(std::span<const std::string> args, Io& io) {
+  ParamsRequest r;
+  const std::string name = parse_named_model(r, "params", args, "chapter", run_or_preset);
+  if (r.json)
+    io.print(dump_json(to_json(r.model, name)) + "\n");
+  else
+    print_table(r.model, name, io);
   return kExitOk;
 }
 

@@ -58,6 +58,8 @@ int run_attention(std::span<const std::string> args, Io& io) {
     io.print(dump_json({{"length", r.length},
                         {"heads", r.heads},
                         {"width", r.width},
+                        {"path", r.path == AttentionPath::tiled ? "tiled" : "stored"},
+                        {"isa", kernel::active_isa()},
                         {"threads", threads()},
                         {"median_ms", median(ms)},
                         {"gflops", rate},

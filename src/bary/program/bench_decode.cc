@@ -6,6 +6,7 @@
 #include "bary/base/parallel.h"
 #include "bary/bench/decode.h"
 #include "bary/bench/step.h"
+#include "bary/cli/named_model.h"
 #include "bary/kernel/machine.h"
 #include "bary/kernel/target.h"
 #include "bary/program/commands.h"
@@ -31,13 +32,7 @@ struct DecodeRequest {
 
 int run_decode(std::span<const std::string> args, Io& io) {
   DecodeRequest r;
-  {
-    DecodeRequest probe;
-    auto rest = probe.options().parse_args(args);
-    BARY_CHECK(rest.size() <= 1, "bench decode: one model is timed, {} came; name a preset", rest.size());
-    if (!rest.empty()) r.model = preset(rest[0]);
-  }
-  r.options().parse_args(args);
+  const std::string name = parse_named_model(r, "bench decode", args, "chapter");
   set_threads(static_cast<int>(r.threads));
   LanguageModel model(r.model, 1);
   measure_decode(model, r.tokens, 1);  // packs the weights
@@ -45,7 +40,10 @@ int run_decode(std::span<const std::string> args, Io& io) {
   const double seconds = median(f.seconds_a_token), bytes = static_cast<double>(f.weight_bytes) / seconds / 1e9;
   const double stream = kernel::measure_stream(0.2);
   if (r.json) {
-    io.print(dump_json({{"threads", threads()},
+    io.print(dump_json({{"model", name},
+                        {"parameters", model.parameters().count()},
+                        {"tokens", r.tokens},
+                        {"threads", threads()},
                         {"isa", kernel::active_isa()},
                         {"tokens_per_second", 1 / seconds},
                         {"weight_gb_s", bytes},

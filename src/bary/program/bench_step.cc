@@ -6,6 +6,7 @@
 #include "bary/base/parallel.h"
 #include "bary/bench/step.h"
 #include "bary/cli/command.h"
+#include "bary/cli/named_model.h"
 #include "bary/kernel/target.h"
 #include "bary/program/bench_lines.h"
 #include "bary/program/commands.h"
@@ -38,8 +39,9 @@ struct BenchRequest {
   }
 };
 
-nlohmann::json about(const BenchRequest& r, const StepBench& b) {
+nlohmann::json about(const BenchRequest& r, const std::string& name, const StepBench& b) {
   return {{"name", "bary"},
+          {"model", name},
           {"isa", kernel::active_isa()},
           {"threads", threads()},
           {"batch_size", r.batch_size},
@@ -50,23 +52,16 @@ nlohmann::json about(const BenchRequest& r, const StepBench& b) {
 
 int run_bench(std::span<const std::string> args, Io& io) {
   BenchRequest r;
-  {
-    BenchRequest probe;
-    auto rest = probe.options().parse_args(args);
-    BARY_CHECK(rest.size() <= 1, "bench step: one model is timed, {} came; name a preset", rest.size());
-    if (!rest.empty()) r.model = preset(rest[0]);
-  }
-  Options o = r.options();
-  o.parse_args(args);
+  const std::string name = parse_named_model(r, "bench step", args, "chapter");
   set_threads(static_cast<int>(r.threads));
   StepBench bench(r.model, r.batch_size, r.seed, r.traversal);
   if (r.lines)
     return answer_steps(
-        about(r, bench), [&] { return bench.run_one(); }, io);
+        about(r, name, bench), [&] { return bench.run_one(); }, io);
   StepFigures f = measure_steps(bench, r.steps, 3);
   const double ms = median(f.milliseconds);
   if (r.json) {
-    nlohmann::json j = about(r, bench);
+    nlohmann::json j = about(r, name, bench);
     j["median_ms"] = ms, j["quartiles_ms"] = {quantile(f.milliseconds, 0.25), quantile(f.milliseconds, 0.75)};
     j["share_of_tile"] = median(f.share_of_tile), j["share_of_fma"] = median(f.share_of_fma);
     j["tile_gflops"] = f.tile_gflops, j["fma_gflops"] = f.fma_gflops;
