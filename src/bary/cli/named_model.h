@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A command line "NAME --key value": the named settings, changed by the flags wherever these stand.
 #pragma once
+#include <fmt/format.h>
+
 #include <span>
 #include <string>
 
@@ -17,8 +19,8 @@ std::string parse_named_model(Request& request, const char* command, std::span<c
                               const std::string& name, ModelConfig (*named)(const std::string&) = preset) {
   Options first = request.options();
   const auto rest = first.parse_args(args);
-  BARY_CHECK(rest.size() <= 1, "{}: {} models came ({}, {}, ...), one was expected; name one, such as {}", command,
-             rest.size(), rest[0], rest[1], name);
+  BARY_CHECK(rest.size() <= 1, "{}: {} models came ({}), one was expected; name one, such as {}", command, rest.size(),
+             fmt::join(rest, ", "), name);
   if (rest.empty()) return name;
   request.model = named(rest[0]);
   request.options().parse_args(args);

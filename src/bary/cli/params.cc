@@ -71,12 +71,8 @@ void print_table(const ModelConfig& c, const std::string& name, Io& io) {
 
 nlohmann::json to_json(const MemoryForecast& m) {
   auto bytes = [](double value) { return static_cast<int64_t>(value); };
-  return {{"weights", bytes(m.weights)},
-          {"optimizer", bytes(m.optimizer)},
-          {"gradients", bytes(m.gradients)},
-          {"packed", bytes(m.packed)},
-          {"activations", bytes(m.activations)},
-          {"training", bytes(m.total())},
+  return {{"weights", bytes(m.weights)}, {"optimizer", bytes(m.optimizer)},     {"gradients", bytes(m.gradients)},
+          {"packed", bytes(m.packed)},   {"activations", bytes(m.activations)}, {"training", bytes(m.total())},
           {"threads", threads()}};
 }
 
