@@ -166,6 +166,16 @@ TEST_F(Pairs, RefuseWhatIsNotAPair) {
   refused("bary train --arch encoder-decoder --out_dir run", {"source_vocab_size"});
 }
 
+TEST_F(Pairs, EvaluationNeedsPairsThatWereHeldOutAndAreThere) {
+  work_.write("two.tsv", "a\tb\nc\td\n");
+  json("bary train --task pairs --data two.tsv --val_fraction 0 --max_iters 1 --out_dir all" + kSmall);
+  refused("bary eval all", {"held out no pairs", "val_fraction 0", "--data"});
+  EXPECT_EQ(json("bary eval all --data two.tsv --json")["pairs"], 2);
+  work_.write("lines.txt", "One.\nTwo.\nThree.\nFour.\n");
+  json("bary train - --task restoration --val_fraction 0.25 --max_iters 1 --out_dir lines" + kSmall + "< lines.txt");
+  refused("bary eval lines < lines.txt", {"standard input", "--data"});
+}
+
 TEST_F(Pairs, ATargetOfOnlyTheEndIsLearned) {
   work_.write("ends.tsv", "a\t\nb\t\nc\t\nd\t\n");
   const auto trained =

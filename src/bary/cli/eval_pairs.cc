@@ -42,7 +42,7 @@ TrainConfig settings_of(const std::filesystem::path& checkpoint, const PairEvalR
 // A list that is short enough as a whole; of longer ones, and of pairs without end, draws
 std::vector<TextPair> pairs_to_judge(const PairTask& task, const TrainConfig& t, const PairEvalRequest& r) {
   BARY_CHECK(!r.data.empty() || task.facts().held_out > 0,
-             "eval: the run held out no pairs (val_fraction 0); name others with --data or --task");
+             "eval: the run held out no pairs (val_fraction 0); name a file of others with --data");
   const PairSplit split = r.data.empty() ? PairSplit::held_out : PairSplit::training;
   const int64_t there = task.is_list() ? task.count(split) : 0;
   if (there > 0 && (r.count == 0 || there <= r.count)) return listed_pairs(task, split);
