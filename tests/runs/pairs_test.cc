@@ -60,7 +60,7 @@ TEST_F(Pairs, LearnAnswerAndAreMeasured) {
   EXPECT_EQ(read["source_tokens"].size(), 4u) << "the end included";
   ASSERT_EQ(read["answer_tokens"], (std::vector<std::string>{"a", "b", "c", "<eos>"}));
   ASSERT_EQ(read["blocks"].size(), 1u);
-  ASSERT_EQ(read["blocks"][0].size(), 2u) << "heads";
+  ASSERT_EQ(read["blocks"][0].size(), 4u) << "heads";
   ASSERT_EQ(read["blocks"][0][1].size(), 4u);
   double sum = 0;
   for (double share : read["blocks"][0][1][3]) sum += share;
@@ -168,11 +168,11 @@ TEST_F(Pairs, RefuseWhatIsNotAPair) {
 
 TEST_F(Pairs, EvaluationNeedsPairsThatWereHeldOutAndAreThere) {
   work_.write("two.tsv", "a\tb\nc\td\n");
-  json("bary train --task pairs --data two.tsv --val_fraction 0 --max_iters 1 --out_dir all" + kSmall);
+  json("bary train --task pairs --data two.tsv --val_fraction 0 --max_iters 1 --out_dir all" + kModel);
   refused("bary eval all", {"held out no pairs", "val_fraction 0", "--data"});
   EXPECT_EQ(json("bary eval all --data two.tsv --json")["pairs"], 2);
   work_.write("lines.txt", "One.\nTwo.\nThree.\nFour.\n");
-  json("bary train - --task restoration --val_fraction 0.25 --max_iters 1 --out_dir lines" + kSmall + "< lines.txt");
+  json("bary train - --task restoration --val_fraction 0.25 --max_iters 1 --out_dir lines" + kModel + "< lines.txt");
   refused("bary eval lines < lines.txt", {"standard input", "--data"});
 }
 
