@@ -180,6 +180,7 @@ TEST_F(BadInput, OptionsOfNoEffect) {
                                              {"--val_fraction", "0", "--patience", "2"}})
     refused(small(more), {more[more.size() - 2].substr(2)});
   refused({"train", "text.txt", "--arch", "lstm", "--pos", "rotary"}, {"--pos", "lstm"});
+  refused({"params", "--arch", "lstm", "--pos", "rotary"}, {"--pos", "lstm"});
   refused({"train", "text.txt", "--task", "reverse"}, {"reverse", "pairs of its own"});
   refused({"train", "--task", "numbers-words", "--max_length", "30"}, {"--max_length", "numbers-words"});
 }

@@ -13,7 +13,8 @@
 namespace bary {
 
 // Into request.model, of a Request with options(); `name` is what stands for the model where none is named. Returns the
-// name. Parsed again after the settings of a name were taken, so that the flags change these.
+// name. Parsed again after the settings of a name were taken, so that the flags change these; flags
+// that mean nothing for such a model are refused.
 template <class Request>
 std::string parse_named_model(Request& request, const char* command, std::span<const std::string> args,
                               const std::string& name, ModelConfig (*named)(const std::string&) = preset) {
@@ -21,10 +22,12 @@ std::string parse_named_model(Request& request, const char* command, std::span<c
   const auto rest = first.parse_args(args);
   BARY_CHECK(rest.size() <= 1, "{}: {} models came ({}), one was expected; name one, such as {}", command, rest.size(),
              fmt::join(rest, ", "), name);
-  if (rest.empty()) return name;
-  request.model = named(rest[0]);
-  request.options().parse_args(args);
-  return rest[0];
+  if (!rest.empty()) {
+    request.model = named(rest[0]);
+    request.options().parse_args(args);
+  }
+  for (const Idle& idle : idle_options(request.model)) first.refuse(idle.names, idle.why);
+  return rest.empty() ? name : rest[0];
 }
 
 }  // namespace bary

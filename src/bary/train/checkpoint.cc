@@ -65,6 +65,12 @@ std::filesystem::path find_checkpoint(const std::filesystem::path& folder, bool 
   if (best_first) std::swap(names[0], names[1]);
   for (const char* name : names)
     if (checkpoint_exists(folder / name)) return folder / name;
+  std::error_code ignored;
+  for (const auto& place : {folder, folder / names[0], folder / names[1]})
+    BARY_CHECK(!std::filesystem::exists(place / "model.safetensors", ignored),
+               "{} has weights but no manifest.json, which says what belongs to them; copy the whole folder of the "
+               "checkpoint",
+               place.string());
   fail("{}: no checkpoint here (looked for it, for best and for last in it); train one with `bary train --out_dir {}`",
        folder.string(), folder.string());
 }

@@ -3,6 +3,7 @@
 // tested in io/run_folder_test.cc, a kill in the middle of a save in tests/same_bits.
 #include "bary/train/checkpoint.h"
 
+#include "bary/base/file.h"
 #include "bary/base/sha256.h"
 #include "bary/io/run_folder.h"
 #include "bary/train/small_model_test.h"
@@ -147,6 +148,9 @@ TEST(Checkpoint, IsFoundInItsFolderOrTheRuns) {
   Folder folder;
   Trained t;
   EXPECT_TRUE(has(message([&] { find_checkpoint(folder.path(), true); }), "no checkpoint here"));
+  write_file_atomic(folder.path() / "model.safetensors", "weights");  // copied without the rest
+  EXPECT_TRUE(has(message([&] { find_checkpoint(folder.path(), true); }), "manifest.json"));
+  std::filesystem::remove(folder.path() / "model.safetensors");
   save_model(folder / "last", t.model, {}, &t.adamw, {{"step", 7}});
   EXPECT_EQ(find_checkpoint(folder.path(), true), folder / "last");
   save_model(folder / "best", t.model, {}, nullptr, {{"step", 3}});

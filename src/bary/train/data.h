@@ -25,6 +25,9 @@ struct DataOptions {
 
 class TrainData {
  public:
+  TrainData() = default;
+  TrainData(TrainData&&) = default;  // a copy's spans would point into the original's ids
+  TrainData& operator=(TrainData&&) = default;
   // `given`: the tokenizer of a checkpoint to go on from.
   static TrainData load(const DataOptions& options, const std::optional<Tokenizer>& given);
 
