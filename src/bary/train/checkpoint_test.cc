@@ -148,9 +148,9 @@ TEST(Checkpoint, IsFoundInItsFolderOrTheRuns) {
   Folder folder;
   Trained t;
   EXPECT_TRUE(has(message([&] { find_checkpoint(folder.path(), true); }), "no checkpoint here"));
-  write_file_atomic(folder.path() / "model.safetensors", "weights");  // copied without the rest
+  write_file_atomic(folder / "model.safetensors", "weights");  // copied without the rest
   EXPECT_TRUE(has(message([&] { find_checkpoint(folder.path(), true); }), "manifest.json"));
-  std::filesystem::remove(folder.path() / "model.safetensors");
+  std::filesystem::remove(folder / "model.safetensors");
   save_model(folder / "last", t.model, {}, &t.adamw, {{"step", 7}});
   EXPECT_EQ(find_checkpoint(folder.path(), true), folder / "last");
   save_model(folder / "best", t.model, {}, nullptr, {{"step", 3}});
