@@ -36,14 +36,16 @@ void pause_briefly() {
 class Pool {
  public:
   explicit Pool(int n) : size_(n) {
-    for (int t = 1; t < n; ++t) workers_.emplace_back([this, t] { work(t); });
+    try {
+      for (int t = 1; t < n; ++t) workers_.emplace_back([this, t] { work(t); });
+    } catch (const std::exception& e) {  // the destructor of a half-built pool does not run
+      const size_t started = workers_.size() + 1;
+      stop();
+      fail(ErrorKind::system, "threads: {} were asked for and the system started {} ({}); ask for fewer", n, started,
+           e.what());
+    }
   }
-  ~Pool() {
-    stop_ = true;
-    generation_.fetch_add(1, std::memory_order_release);
-    generation_.notify_all();
-    for (auto& w : workers_) w.join();
-  }
+  ~Pool() { stop(); }
   int size() const { return size_; }
 
   void run(const std::function<void(int)>& body) {
@@ -88,6 +90,13 @@ class Pool {
     }
   }
 
+  void stop() {
+    stop_ = true;
+    generation_.fetch_add(1, std::memory_order_release);
+    generation_.notify_all();
+    for (auto& w : workers_) w.join();
+  }
+
   int size_;
   std::vector<std::thread> workers_;
   std::atomic<uint32_t> generation_{0};
@@ -124,8 +133,7 @@ void set_threads(int n) {
   if (n == 0) n = available_cores();
   std::lock_guard lock(g_mutex);
   if (g_pool && g_pool->size() == n) return;
-  g_pool.reset();
-  g_pool = std::make_unique<Pool>(n);
+  g_pool = std::make_unique<Pool>(n);  // the pool before it goes once this one stands
 }
 
 bool inside_parallel() { return t_inside; }

@@ -2,14 +2,48 @@
 #include "bary/base/parallel.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <fstream>
+#include <thread>
 #include <vector>
 
 #include "bary/base/error.h"
 
 namespace bary {
 namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+#else
+constexpr bool kSanitized = false;
+#endif
+
+// While it lives the process may take `more` bytes of addresses and no further ones.
+class LittleRoom {
+ public:
+  explicit LittleRoom(rlim_t more) {
+    rlim_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    getrlimit(RLIMIT_AS, &before_);
+    const rlimit less{pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + more, before_.rlim_max};
+    setrlimit(RLIMIT_AS, &less);
+  }
+  ~LittleRoom() { setrlimit(RLIMIT_AS, &before_); }
+  LittleRoom(const LittleRoom&) = delete;
+  LittleRoom& operator=(const LittleRoom&) = delete;
+
+ private:
+  rlimit before_{};
+};
 
 TEST(Parallel, EveryIndexOnceAtAnyThreadCount) {
   for (int n : {1, 2, 3, 8}) {
@@ -47,6 +81,24 @@ TEST(Parallel, ExceptionsComeBackToTheCaller) {
   int64_t sum = 0;
   parallel_for(1, 1, [&](int64_t, int64_t e) { sum += e; });
   EXPECT_EQ(sum, 1);  // the pool lives on
+  set_threads(0);
+}
+
+TEST(Parallel, MoreThreadsThanTheSystemStartsAreRefused) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer needs addresses of its own for every thread";
+  set_threads(2);
+  try {
+    const LittleRoom room(rlim_t{512} << 20);
+    set_threads(1024);
+    ADD_FAILURE() << "1024 threads in half a gigabyte of addresses";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::system);
+    EXPECT_EQ(std::string(e.what()).find("threads: 1024 were asked for and the system started "), 0u) << e.what();
+  }
+  EXPECT_EQ(threads(), 2);
+  std::atomic<int> total{0};
+  parallel_tasks(20, [&](int64_t, int) { ++total; });
+  EXPECT_EQ(total, 20);
   set_threads(0);
 }
 
