@@ -60,7 +60,8 @@ std::optional<Whole> parse_whole(std::string_view text) {
     if (exponent.starts_with('+')) exponent.remove_prefix(1);
     int value = 0;
     auto [end, code] = std::from_chars(exponent.data(), exponent.data() + exponent.size(), value);
-    if (code != std::errc() || end != exponent.data() + exponent.size() || std::abs(value) > 40) return std::nullopt;
+    if (code != std::errc() || end != exponent.data() + exponent.size() || value < -40 || value > 40)
+      return std::nullopt;
     power += value;
     text = text.substr(0, at);
   }
