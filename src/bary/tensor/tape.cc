@@ -46,11 +46,11 @@ void Tape::clear_between(int64_t begin, int64_t end) {
   auto it = defined_.upper_bound(begin);
   if (it != defined_.begin() && std::prev(it)->second > begin) begin = std::prev(it)->second;
   std::map<int64_t, int64_t> gaps;
-  for (; begin < end; ++it) {
-    const int64_t until = it == defined_.end() ? end : std::min(it->first, end);
-    if (begin < until) gaps[begin] = until;
-    begin = it == defined_.end() ? end : it->second;
+  for (; it != defined_.end() && it->first < end; ++it) {
+    if (begin < it->first) gaps[begin] = it->first;
+    begin = it->second;
   }
+  if (begin < end) gaps[begin] = end;
   for (auto [from, to] : gaps) std::fill(gradients_ + from, gradients_ + to, 0.0f);
   defined_.merge(gaps);
 }

@@ -158,6 +158,16 @@ TEST(Tape, AnUndefinedBufferEndsAsAClearedOne) {
   }
 }
 
+TEST(Tape, AnUndefinedBufferIsClearedWhereNoParameterTookPart) {
+  Floats g(5, NAN);
+  Tensor x = Tensor::from({1}, Floats{2}).require_grad();
+  {
+    Tape tape(g.data(), 5);
+    tape.backward(sum(x * x));
+  }
+  expect_same_bits(g, Floats(5, 0), "nothing came");
+}
+
 TEST(Tape, ABiasAloneCanLearn) {
   const std::vector<int32_t> targets{0, 1};
   auto gradient_of_bias = [&](auto loss) {
