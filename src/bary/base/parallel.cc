@@ -22,7 +22,8 @@ namespace {
 constexpr int kSpins = 4000;  // some tens of microseconds
 
 thread_local bool t_inside = false;
-thread_local int t_worker = 0;  // kept in nested loops, so that scratch named by worker is never shared
+thread_local int t_in_order = 0;  // how many TasksInOrder live
+thread_local int t_worker = 0;    // kept in nested loops, so that scratch named by worker is never shared
 
 void pause_briefly() {
 #if defined(__x86_64__)
@@ -116,6 +117,19 @@ Pool& pool() {
   return *g_pool;
 }
 
+void run_tasks(int64_t n, bool in_order, const std::function<void(int64_t, int)>& body) {
+  if (n <= 0) return;
+  FlushDenormals flush;
+  if (in_order || t_inside || n == 1 || threads() == 1) {
+    for (int64_t i = 0; i < n; ++i) body(i, t_worker);
+    return;
+  }
+  std::atomic<int64_t> next{0};
+  pool().run([&](int worker) {
+    for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < n;) body(i, worker);
+  });
+}
+
 }  // namespace
 
 int available_cores() {
@@ -138,18 +152,10 @@ void set_threads(int n) {
 
 bool inside_parallel() { return t_inside; }
 
-void parallel_tasks(int64_t n, const std::function<void(int64_t, int)>& body) {
-  if (n <= 0) return;
-  FlushDenormals flush;
-  if (t_inside || n == 1 || threads() == 1) {
-    for (int64_t i = 0; i < n; ++i) body(i, t_worker);
-    return;
-  }
-  std::atomic<int64_t> next{0};
-  pool().run([&](int worker) {
-    for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < n;) body(i, worker);
-  });
-}
+TasksInOrder::TasksInOrder() { ++t_in_order; }
+TasksInOrder::~TasksInOrder() { --t_in_order; }
+
+void parallel_tasks(int64_t n, const std::function<void(int64_t, int)>& body) { run_tasks(n, t_in_order > 0, body); }
 
 void parallel_for(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
   grain = std::max<int64_t>(grain, 1);
@@ -158,7 +164,7 @@ void parallel_for(int64_t n, int64_t grain, const std::function<void(int64_t, in
     if (n > 0) body(0, n);
     return;
   }
-  parallel_tasks((n + grain - 1) / grain, [&](int64_t i, int) { body(i * grain, std::min(n, (i + 1) * grain)); });
+  run_tasks((n + grain - 1) / grain, false, [&](int64_t i, int) { body(i * grain, std::min(n, (i + 1) * grain)); });
 }
 
 FlushDenormals::FlushDenormals() : saved_(0) {

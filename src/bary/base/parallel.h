@@ -19,6 +19,16 @@ void parallel_for(int64_t n, int64_t grain, const std::function<void(int64_t beg
 // thread, for its scratch memory only.
 void parallel_tasks(int64_t n, const std::function<void(int64_t index, int worker)>& body);
 
+// While one lives, parallel_tasks called by its thread runs its tasks there, in order, so that somebody who looks into
+// them sees one after the other. parallel_for, into whose bodies nobody looks, goes over the threads as ever.
+class TasksInOrder {
+ public:
+  TasksInOrder();
+  ~TasksInOrder();
+  TasksInOrder(const TasksInOrder&) = delete;
+  TasksInOrder& operator=(const TasksInOrder&) = delete;
+};
+
 bool inside_parallel();  // true in a body: nested loops run in place
 
 // Denormals are flushed to zero in workers always and in the caller while a FlushDenormals lives: part of the bits, and

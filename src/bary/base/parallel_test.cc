@@ -75,6 +75,29 @@ TEST(Parallel, NestedLoopsRunInPlaceAndKeepTheWorker) {
   set_threads(0);
 }
 
+TEST(Parallel, TasksInOrderStayOnTheirThreadAndChunksDoNot) {
+  set_threads(3);
+  {
+    const TasksInOrder in_order;
+    const auto caller = std::this_thread::get_id();
+    std::vector<int64_t> seen;
+    std::atomic<int> elsewhere{0}, chunks{0};
+    parallel_tasks(20, [&](int64_t i, int worker) {
+      EXPECT_EQ(std::this_thread::get_id(), caller);
+      EXPECT_EQ(worker, 0);
+      seen.push_back(i);
+      parallel_for(3, 1, [&](int64_t, int64_t) {
+        const int all_three = 3 * (chunks++ / 3 + 1);
+        while (chunks < all_three) std::this_thread::yield();  // so that every thread has one
+        if (std::this_thread::get_id() != caller) ++elsewhere;
+      });
+    });
+    for (int64_t i = 0; i < 20; ++i) EXPECT_EQ(seen.at(static_cast<size_t>(i)), i);
+    EXPECT_EQ(elsewhere, 40);
+  }
+  set_threads(0);
+}
+
 TEST(Parallel, ExceptionsComeBackToTheCaller) {
   set_threads(2);
   EXPECT_THROW(parallel_tasks(50, [](int64_t i, int) { BARY_CHECK(i != 17, "seventeen"); }), Error);

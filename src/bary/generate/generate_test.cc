@@ -7,6 +7,9 @@
 
 #include <limits>
 
+#include "bary/base/parallel.h"
+#include "bary/tensor/tap.h"
+
 namespace bary {
 namespace {
 
@@ -244,6 +247,31 @@ TEST(Generate, SeveralPromptsAtOnceAreEachAlone) {
     EXPECT_EQ(say(model, prompts[i], greedy(20)).ids, all[i].ids);
     EXPECT_EQ(spoken[i], all[i].text);
   }
+}
+
+TEST(Generate, AnEditActsOnAllPromptsWithAnyThreads) {
+  LanguageModel model(small(), 5);
+  const Tokenizer t = Tokenizer::bytes();
+  const std::vector<std::string> prompts{"one", "two two", "3", "forty"};
+  GenerateOptions o;
+  o.max_new_tokens = 10;
+  auto texts = [&] {
+    std::vector<std::vector<int32_t>> ids;
+    for (const Generated& g : generate(model, t, prompts, o)) ids.push_back(g.ids);
+    return ids;
+  };
+  const auto intact = texts();
+  std::vector<std::vector<int32_t>> one;
+  const auto edited = [&](int n) {
+    set_threads(n);
+    Probe probe;
+    probe.edit("hook_embed", [](const Tensor& x) { return x * 30.0f; });
+    return texts();
+  };
+  one = edited(1);
+  EXPECT_EQ(edited(3), one);
+  set_threads(0);
+  for (size_t i = 0; i < prompts.size(); ++i) EXPECT_NE(one[i], intact[i]) << prompts[i];
 }
 
 TEST(Generate, SeedsNameTexts) {

@@ -16,6 +16,7 @@ std::vector<Tensor> attention_patterns(const LanguageModel& model, std::span<con
 // From now on, while `probe` lives, these heads of `layer` move nothing: their pattern is replaced by zeros, so
 // z = A v = 0, while the other heads and the output matrix's bias stay ("zero ablation, full": later layers compute
 // their own patterns from what is left). One call a layer: a second one replaces the first. No heads: nothing changes.
+// The patterns are of whole texts, so generation then runs without its cache; with one it is refused.
 void switch_off(Probe& probe, const LanguageModel& model, int64_t layer, std::span<const int64_t> heads);
 
 }  // namespace bary

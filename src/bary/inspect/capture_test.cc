@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "bary/base/error.h"
+#include "bary/inspect/circuit.h"
 #include "bary/inspect/gold_model_test.h"
 
 namespace bary {
@@ -97,6 +98,25 @@ TEST(SwitchOff, LeavesTheOtherHeadsAndTheBiasAlone) {
     for (size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<double>(alone[i]) - static_cast<double>(all[i]);
   }
   for (size_t i = 0; i < sum.size(); ++i) EXPECT_NEAR(sum[i], none[i], 2e-6);
+}
+
+TEST(SwitchOff, IsSeenByWhoLooksFurtherIn) {
+  ModelConfig c = small();
+  c.pos = Position::sinusoidal;
+  const LanguageModel model(c, 1);
+  const auto intact = attention_patterns(model, kIds, 2);
+  const auto scores = attention_scores(model, 1, kIds, 2).to_vector();
+  const auto copying = copying_scores(model, 1, kIds, 2);
+  Probe probe;
+  switch_off(probe, model, 0, std::vector<int64_t>{2});
+  const auto left = attention_patterns(model, kIds, 2);
+  ASSERT_EQ(left[0].shape(), intact[0].shape());
+  for (int64_t r = 0; r < left[0].rows(); ++r)
+    for (int64_t j = 0; j < 6; ++j)
+      EXPECT_NEAR(left[0].row(r)[j], r / 6 % 4 == 2 ? 0 : intact[0].row(r)[j], 1e-6) << "row " << r;
+  EXPECT_NE(left[1].to_vector(), intact[1].to_vector());  // computed from what is left
+  EXPECT_NE(attention_scores(model, 1, kIds, 2).to_vector(), scores);
+  EXPECT_NE(copying_scores(model, 1, kIds, 2), copying);
 }
 
 TEST(SwitchOff, RefusesWhatIsNotThere) {

@@ -26,11 +26,12 @@ Tensor SourceAttention::operator()(const Tensor& states, const Memory& memory) c
   std::vector<int64_t> end(static_cast<size_t>(scores.rows()), S);
   for (size_t r = 0; r < end.size(); ++r)
     if (!lengths.empty()) end[r] = lengths[r / static_cast<size_t>(T)];
-  const Tensor pattern = softmax(masked_from(scores, std::move(end)));
-  if (auto* look = Probe::looking(pattern_tap)) {
+  Tensor pattern = softmax(masked_from(scores, std::move(end)));
+  if (const auto edit = Probe::editing(pattern_tap)) pattern = edit(pattern);
+  if (const auto look = Probe::looking(pattern_tap)) {
     Tensor shown(Shape{pattern.dim(0), 1, T, S});  // (B,H,T,S), as every pattern
     for (int64_t r = 0; r < pattern.rows(); ++r) std::copy_n(pattern.row(r), S, shown.row(r));
-    (*look)(shown);
+    look(shown);
   }
   const std::array<Tensor, 2> both{states, matmul(pattern, source)};
   return activation(join(concat(both)), Activation::tanh);

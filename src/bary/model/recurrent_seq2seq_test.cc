@@ -144,6 +144,17 @@ TEST(RecurrentSeq2Seq, WhatIsReadAddsUpToOneOverTheSource) {
   }
 }
 
+TEST(RecurrentSeq2Seq, AnEditOfWhatIsReadGoesOn) {
+  auto m = make_seq2seq(small(Arch::gru, Attend::dot), 3);
+  const auto before = m->logits(batch_of(pairs())).to_vector();
+  Probe probe;
+  Tensor seen;
+  probe.edit("decoder.attend.hook_pattern", [](const Tensor& p) { return p * 0.0f; });
+  probe.look("decoder.attend.hook_pattern", [&](const Tensor& p) { seen = p; });
+  EXPECT_NE(m->logits(batch_of(pairs())).to_vector(), before);
+  for (float w : seen.to_vector()) EXPECT_EQ(w, 0);
+}
+
 // Without attention the last state is all that the target has of the source.
 TEST(RecurrentSeq2Seq, TheBridgeIsTheLastState) {
   for (Attend attend : kAttends) {

@@ -64,8 +64,8 @@ Tensor Attention::heads(const Tensor& projected, const Pass& pass, const RotaryT
   if (config.mask == Mask::full) o.lengths.assign(pass.lengths.begin(), pass.lengths.end());
   if (config.mask == Mask::causal) o.prefix.assign(pass.prefix.begin(), pass.prefix.end());
   if (pass.cache) o.cache = pass.cache->attention[static_cast<size_t>(config.layer)].get();
-  if (auto* edit = Probe::editing(pattern_tap)) return attention_by_definition(projected, o, *edit);
-  if (auto* look = Probe::looking(pattern_tap)) o.look = *look;
+  o.look = Probe::looking(pattern_tap);
+  if (const auto edit = Probe::editing(pattern_tap)) return attention_by_definition(projected, o, edit);
   return attention(projected, o);
 }
 
@@ -87,7 +87,7 @@ Tensor CrossAttention::heads(const Tensor& q, const Pass& pass) const {
   AttentionOptions o = head_options(config, pass, DropSite::cross_attention);
   o.mask = Mask::full;
   o.lengths = pass.memory->lengths;
-  if (auto* look = Probe::looking(pattern_tap)) o.look = *look;
+  o.look = Probe::looking(pattern_tap);
   if (pass.cache) {  // keys and values of a source are made once, however long the target grows
     BARY_CHECK(!Probe::editing(pattern_tap),
                "cross-attention: {} is edited over the whole text at once, and a cache came; run without one",
@@ -97,7 +97,7 @@ Tensor CrossAttention::heads(const Tensor& q, const Pass& pass) const {
     return cross_attention(q, *kept, pass.cache->source, o);
   }
   const Tensor keys_values = kv(pass.memory->states);
-  if (auto* edit = Probe::editing(pattern_tap)) return cross_attention_by_definition(q, keys_values, o, *edit);
+  if (const auto edit = Probe::editing(pattern_tap)) return cross_attention_by_definition(q, keys_values, o, edit);
   return cross_attention(q, keys_values, o);
 }
 

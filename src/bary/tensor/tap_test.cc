@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "bary/base/error.h"
+#include "bary/base/parallel.h"
 #include "bary/tensor/gradient_check_test.h"
 
 namespace bary {
@@ -50,23 +51,46 @@ TEST(Tap, AnEditMayNotChangeTheShape) {
   }
 }
 
-TEST(Tap, ProbesNestAndStayOnTheirThread) {
-  int outer_seen = 0, inner_seen = 0;
-  Tensor x = random_tensor({1}, 1);
+TEST(Tap, OuterProbesEditFirstAndEveryLookSeesTheResult) {
+  const Tensor x = Tensor::from({1}, Floats{1});
+  std::vector<float> outer_seen, inner_seen;
   Probe outer;
-  outer.look("here", [&](const Tensor&) { ++outer_seen; });
+  outer.look("here", [&](const Tensor& t) { outer_seen.push_back(t.item()); });
+  outer.edit("here", [](const Tensor& t) { return t * 3.0f; });
   {
     Probe inner;
-    inner.look("here", [&](const Tensor&) { ++inner_seen; });
-    tap("here", x);
+    inner.look("here", [&](const Tensor& t) { inner_seen.push_back(t.item()); });
+    EXPECT_EQ(tap("here", x).item(), 3);
+    inner.edit("here", [](const Tensor& t) { return t + Tensor::from({1}, Floats{1}); });
+    EXPECT_EQ(tap("here", x).item(), 4);
+    Probe elsewhere;
+    EXPECT_EQ(tap("here", x).item(), 4);
   }
-  tap("here", x);
-  std::thread([&] {
-    EXPECT_FALSE(Probe::any());
-    tap("here", x);
-  }).join();
-  EXPECT_EQ(inner_seen, 1);
-  EXPECT_EQ(outer_seen, 1);
+  EXPECT_EQ(tap("here", x).item(), 3);
+  EXPECT_EQ(inner_seen, (std::vector<float>{3, 4, 4}));
+  EXPECT_EQ(outer_seen, (std::vector<float>{3, 4, 4, 3}));
+}
+
+TEST(Tap, TasksComeToTheThreadOfTheProbe) {
+  const Tensor x = Tensor::from({1}, Floats{1});
+  set_threads(3);
+  std::vector<float> seen;
+  std::vector<float> after(20);
+  {
+    Probe probe;
+    probe.look("here", [&](const Tensor& t) { seen.push_back(t.item()); });
+    probe.edit("here", [](const Tensor& t) { return t * 2.0f; });
+    parallel_tasks(20, [&](int64_t i, int) {
+      after[static_cast<size_t>(i)] = tap("here", Tensor::from({1}, Floats{static_cast<float>(i)})).item();
+    });
+    std::thread([&] {
+      EXPECT_FALSE(Probe::any());
+      EXPECT_EQ(tap("here", x).item(), 1);
+    }).join();
+  }
+  set_threads(0);
+  for (size_t i = 0; i < 20; ++i) EXPECT_EQ(after[i], 2 * static_cast<float>(i));
+  EXPECT_EQ(seen, after);
 }
 
 }  // namespace

@@ -46,9 +46,11 @@ void run(const kernel::Product& p, const kernel::Right& b, const kernel::Epilogu
     columns = std::max<int64_t>(256, kSmallProduct / (rows * p.k)) / width * width;
   }
   const int64_t down = (p.m + rows - 1) / rows, across = (p.n + columns - 1) / columns;
-  parallel_tasks(down * across, [&](int64_t i, int) {
-    const int64_t r = i % down * rows, c = i / down * columns;
-    call_part(p, b, e, {r, std::min(p.m, r + rows), c, std::min(p.n, c + columns)});
+  parallel_for(down * across, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t r = i % down * rows, c = i / down * columns;
+      call_part(p, b, e, {r, std::min(p.m, r + rows), c, std::min(p.n, c + columns)});
+    }
   });
 }
 
