@@ -138,6 +138,32 @@ TEST(Attention, AnEditThatChangesNothingChangesOnlyTheLastPlace) {
   EXPECT_EQ(edits, 1);
 }
 
+TEST(Attention, ALookSeesTheEditedPattern) {
+  Parameters p(3);
+  AttentionConfig c;
+  c.n_embd = 16, c.n_head = 4, c.n_kv_head = 4, c.d_head = 4;
+  const Scope scope{&p, "attn", "attn"}, cross_scope{&p, "cross", "cross"};
+  const Attention self(scope, c);
+  const CrossAttention cross(cross_scope, c);
+  const Tensor x = random_tensor({2, 5, 16}, 1);
+  const Memory memory{random_tensor({2, 7, 16}, 2), {}, {}, {}};
+  Pass pass;
+  pass.memory = &memory;
+  std::vector<Tensor> seen;
+  Probe probe;
+  for (const char* name : {"attn.hook_pattern", "cross.hook_pattern"}) {
+    probe.edit(name, [](const Tensor& pattern) { return pattern * 0.0f; });
+    probe.look(name, [&](const Tensor& pattern) { seen.push_back(pattern); });
+  }
+  self(x, pass, nullptr);
+  cross(x, pass);
+  ASSERT_EQ(seen.size(), 2u);
+  EXPECT_EQ(seen[0].shape(), (Shape{2, 4, 5, 5}));
+  EXPECT_EQ(seen[1].shape(), (Shape{2, 4, 5, 7}));
+  for (const Tensor& pattern : seen)
+    for (float w : pattern.to_vector()) EXPECT_EQ(w, 0);
+}
+
 TEST(Attention, DropoutIsOffUnlessTraining) {
   Parameters p(3);
   AttentionConfig c;

@@ -37,14 +37,16 @@ struct AttentionOptions {
   // One number a sequence, or none. lengths: keys that are there; those past it are padding, seen by nobody, and their
   // own rows come out as zeros. prefix: keys that every query of a causal mask sees.
   std::vector<int64_t> lengths, prefix;
-  // Sees the pattern (B,H,T,S) as the kernel computed it, S counting what a cache holds; null: nobody looks.
+  // Sees the pattern (B,H,T,S) as the kernel computed it, or as an edit left it; S counts what a cache holds. Null:
+  // nobody looks.
   std::function<void(const Tensor&)> look;
 };
 
 // qkv (B,T,(H + 2 Hkv) D): queries of all heads, then keys, then values, side by side. -> (B,T,H D)
 Tensor attention(const Tensor& qkv, const AttentionOptions& o);
 
-// softmax(mask(q k^T scale)) v from plain operations; `edit` may replace the pattern (B H,T,S). No dropout, no cache.
+// softmax(mask(q k^T scale)) v from plain operations; `edit` may replace the pattern (B H,T,S), and
+// o.look sees what it made of it. No dropout, no cache.
 Tensor attention_by_definition(const Tensor& qkv, const AttentionOptions& o,
                                const std::function<Tensor(const Tensor&)>& edit = {});
 

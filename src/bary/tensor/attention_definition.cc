@@ -56,6 +56,15 @@ Tensor masked_by_sequence(const Tensor& scores, const AttentionSides& s, const A
   return masked_from(scores, end);
 }
 
+// Nobody asks for the rows of padding, so those of the pattern are zeros (B H,T,S).
+Tensor without_padded_queries(const Tensor& pattern, const AttentionSides& s) {
+  if (s.cross || s.lengths.empty()) return pattern;
+  Tensor asked(pattern.shape());
+  for (int64_t r = 0; r < asked.rows(); ++r)
+    std::fill_n(asked.row(r), s.S, r % s.T < s.lengths[static_cast<size_t>(r / s.T / s.H)] ? 1.0f : 0.0f);
+  return pattern * asked;
+}
+
 // softmax(masked scores) v for projected q (B,T,H D), k and v (B,S,H D)
 Tensor attend(const AttentionSides& s, const AttentionOptions& o, const Tensor& q, const Tensor& k, const Tensor& v,
               const std::function<Tensor(const Tensor&)>& edit) {
@@ -70,6 +79,8 @@ Tensor attend(const AttentionSides& s, const AttentionOptions& o, const Tensor& 
   const bool by_sequence = !s.lengths.empty() || !o.prefix.empty();
   Tensor pattern = softmax(by_sequence ? masked_by_sequence(scores, s, o) : masked(scores, o.mask, o.window));
   if (edit) pattern = edit(pattern);
+  pattern = without_padded_queries(pattern, s);
+  if (o.look) o.look(Tensor::from(Shape{s.B, s.H, s.T, s.S}, pattern.to_vector()));
   return merge_heads(matmul(pattern, split_heads(v, s.H)), s.H);
 }
 

@@ -181,6 +181,23 @@ TEST(Attention, AnEditedPatternGoesOn) {
     for (int64_t i = 0; i < 2 * D; ++i) EXPECT_EQ(y.row(t)[i], values[static_cast<size_t>(4 * D + i)]);
 }
 
+TEST(Attention, RowsOfPaddingAreZerosByBothWays) {
+  const int64_t T = 6, D = 4;
+  AttentionOptions o;
+  o.heads = 2, o.mask = Mask::full, o.lengths = {6, 2};
+  Tensor pattern;
+  o.look = [&](const Tensor& p) { pattern = p; };
+  for (const Op& op : {kFused, kDefinition}) {
+    const Tensor y = op(random_tensor({2, T, 6 * D}, 1), o);
+    ASSERT_EQ(pattern.shape(), (Shape{2, 2, T, T}));
+    for (int64_t t = 0; t < T; ++t) {
+      for (int64_t i = 0; i < 2 * D; ++i) EXPECT_EQ(y.row(T + t)[i] == 0, t >= 2) << "row " << t;
+      for (int64_t j = 0; j < T; ++j) EXPECT_EQ(pattern.row(2 * T + t)[j] == 0, t >= 2 || j >= 2) << t << ", " << j;
+    }
+    pattern = {};
+  }
+}
+
 TEST(Attention, SlopesAreThePapers) {
   for (int64_t h = 0; h < 8; ++h) EXPECT_FLOAT_EQ(alibi_slope(h, 8), std::pow(2.0f, -static_cast<float>(h + 1)));
   EXPECT_FLOAT_EQ(alibi_slope(0, 16), 0.70710678f);
