@@ -11,9 +11,11 @@ namespace {
 std::string pattern_tap(int64_t layer) { return "blocks." + std::to_string(layer) + ".attn.hook_pattern"; }
 
 void check_attends(const char* op, const LanguageModel& model) {
-  BARY_CHECK(model.config().mixer == Mixer::attention,
-             "{}: this model does not mix positions by attention, so it has no pattern; use one with mixer=attention",
-             op);
+  const ModelConfig& c = model.config();
+  BARY_CHECK(c.mixer == Mixer::attention && !c.recurrent(),
+             "{}: this model (arch={}) does not mix positions by attention, so it has no pattern; use a transformer "
+             "with mixer=attention",
+             op, arch_name(c));
 }
 
 }  // namespace

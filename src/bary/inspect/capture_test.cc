@@ -44,6 +44,19 @@ TEST(Patterns, NeedAttention) {
   ModelConfig c = small();
   c.mixer = Mixer::average;
   EXPECT_THROW(attention_patterns(LanguageModel(c, 1), kIds, 2), Error);
+  c.mixer = Mixer::attention, c.arch = Arch::lstm;
+  const LanguageModel lstm(c, 1);
+  try {
+    attention_patterns(lstm, kIds, 2);
+    ADD_FAILURE() << "an LSTM has patterns";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::input);
+    EXPECT_NE(std::string(e.what()).find("arch=lstm"), std::string::npos) << e.what();
+  }
+  EXPECT_THROW(copying_scores(lstm, 0, kIds, 2), Error);
+  EXPECT_THROW(attention_scores(lstm, 0, kIds, 2), Error);
+  Probe probe;
+  EXPECT_THROW(switch_off(probe, lstm, 0, std::vector<int64_t>{0}), Error);
 }
 
 // -log p of the second copy's tokens that can be known

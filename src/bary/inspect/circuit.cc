@@ -15,8 +15,9 @@ class Layer {
  public:
   Layer(const char* op, const LanguageModel& model, int64_t layer) : model_(model), layer_(layer) {
     const ModelConfig& c = model.config();
-    BARY_CHECK(c.mixer == Mixer::attention, "{}: this model does not mix positions by attention; use one that does",
-               op);
+    BARY_CHECK(c.mixer == Mixer::attention && !c.recurrent(),
+               "{}: this model (arch={}) does not mix positions by attention; use a transformer with mixer=attention",
+               op, arch_name(c));
     BARY_CHECK(layer >= 0 && layer < c.n_layer, "{}: there is no layer {}; the model has layers 0 to {}", op, layer,
                c.n_layer - 1);
   }
