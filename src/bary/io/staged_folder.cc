@@ -70,13 +70,12 @@ void retire(const fs::path& folder, const fs::path& heir, const std::vector<std:
   ::rmdir(folder.c_str());
 }
 
-// True when no living process builds this folder: its lock can be had.
-bool abandoned(const fs::path& staged) {
+// The lock of a folder that no living process builds, to be closed by the caller; -1 where it cannot be had.
+int lock_abandoned(const fs::path& staged) {
   int descriptor = ::open(staged.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (descriptor < 0) return false;
-  bool free = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+  if (descriptor < 0 || ::flock(descriptor, LOCK_EX | LOCK_NB) == 0) return descriptor;
   ::close(descriptor);
-  return free;
+  return -1;
 }
 
 }  // namespace
@@ -93,10 +92,15 @@ StagedFolder::StagedFolder(const fs::path& target, std::vector<std::string> owne
       cannot("create a folder beside", target_, error_number);
     }
     int folder = ::open(staged_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0) continue;  // another save took it for a leftover before it was locked
-    ::flock(folder, LOCK_EX | LOCK_NB);
+    if (folder < 0) {
+      int error_number = errno;
+      if (error_number == ENOENT) continue;  // another save took it for a leftover before it was locked
+      ::rmdir(staged_.c_str());
+      cannot("lock", staged_, error_number);
+    }
+    const bool taken = ::flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;  // or is taking it now
     struct stat status {};
-    if (::fstat(folder, &status) == 0 && status.st_nlink > 0)
+    if (!taken && ::fstat(folder, &status) == 0 && status.st_nlink > 0)
       lock_ = folder;
     else
       ::close(folder);
@@ -117,7 +121,11 @@ void StagedFolder::clear_leftovers() {
   for (const fs::path& entry : entries_of(target_.parent_path())) {
     std::string name = entry.filename().string();
     bool staged = name.starts_with(prefix) && name.find_first_not_of("-0123456789", prefix.size()) == std::string::npos;
-    if (staged && abandoned(entry)) retire(entry, target_, owned_);
+    if (!staged) continue;
+    const int lock = lock_abandoned(entry);
+    if (lock < 0) continue;
+    retire(entry, target_, owned_);  // under its lock, so that nobody begins to build there
+    ::close(lock);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -140,6 +141,39 @@ TEST(StagedFolder, WhatALivingProcessBuildsAndWhatIsNotOursStay) {
   EXPECT_EQ(read_file(root / "last" / "a"), "first");
   EXPECT_EQ(read_file(root / "last.tmp-notes" / "a"), "mine");
   EXPECT_EQ(read_file(root / "lastly" / "a"), "mine");
+}
+
+// While it lives the process may open nothing more.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const int next = ::dup(STDERR_FILENO);
+    ::close(next);
+    const rlimit none{static_cast<rlim_t>(next), before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(StagedFolder, WhatCannotBeLockedIsRefusedAndRemoved) {
+  TestFolder root;
+  put(root / "last", "one");
+  try {
+    const NoDescriptors none;
+    StagedFolder staged(root / "last", kOwned);
+    ADD_FAILURE() << "locked without a descriptor";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::system);
+    EXPECT_NE(std::string(e.what()).find("cannot lock"), std::string::npos) << e.what();
+  }
+  EXPECT_EQ(listing(root.path()), (std::vector<std::string>{"last"}));
+  EXPECT_EQ(read_file(root / "last" / "a"), "one");
 }
 
 TEST(StagedFolder, FollowsALinkAndASlash) {
