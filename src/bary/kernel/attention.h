@@ -50,7 +50,8 @@ struct AttentionKept {           // what the backward pass and watchers need
 void attention_forward(const AttentionHead& head, const float* q, int64_t ldq, const float* key_panels, const float* v,
                        int64_t ldv, float* out, int64_t ldo, const AttentionKept& kept);
 
-// p (T, ld) from row_max and row_inverse: the same bits the forward pass used.
+// p (T, ld) from row_max and row_inverse. Over at most kKeyBlock keys these are the bits that the forward pass used;
+// over more it rescales from block to block as the maximum grows, and its last bits may differ.
 void attention_pattern(const AttentionHead& head, const float* q, int64_t ldq, const float* key_panels,
                        const AttentionKept& kept, float* pattern, int64_t ld);
 
