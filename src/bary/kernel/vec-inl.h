@@ -33,6 +33,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 #else
 #define BARY_SCALAR 0
 #endif
+#if !BARY_SCALAR && HWY_TARGET != HWY_AVX3 && HWY_TARGET != HWY_AVX2 && HWY_TARGET != HWY_NEON
+#error "The kernels have no vector for this Highway target; include kernel/targets.h first, which leaves it out."
+#endif
 #undef BARY_EACH
 
 #if BARY_SCALAR
