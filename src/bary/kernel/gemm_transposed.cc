@@ -238,6 +238,8 @@ HWY_EXPORT(GemmTransposed);
 
 void gemm_transposed(int64_t m, int64_t n, int64_t r, const float* a, int64_t lda, const float* b, int64_t ldb,
                      float* c, int64_t ldc, RowStart start) {
+  if (r == 0 && start.from_zero)  // a sum of nothing
+    for (int64_t i = 0; i < m; ++i) std::fill_n(c + i * ldc, n, 0.0f);
   HWY_DYNAMIC_DISPATCH(GemmTransposed)(m, n, r, a, lda, b, ldb, c, ldc, start);
 }
 

@@ -71,6 +71,23 @@ TEST(GemmTransposed, FromZeroNeverReadsWhatIsThere) {
   }
 }
 
+TEST(GemmTransposed, NoRowsFromZeroAreZeros) {
+  for (int64_t m : {5, 30}) {
+    for (int64_t group : {0, 4}) {
+      Matrix c(m, 300, 303);
+      const auto got = on_every_isa("no rows", [&] {
+        c.set([](int64_t, int64_t) { return NAN; });
+        RowStart start;
+        start.from_zero = true, start.group = group;
+        gemm_transposed(m, 300, 0, nullptr, m, nullptr, 300, c.data(), c.ld(), start);
+        EXPECT_TRUE(c.gaps_untouched());
+        return c.values();
+      });
+      for (float x : got) EXPECT_EQ(x, 0);
+    }
+  }
+}
+
 // Row chains of `group` rows, added to `start` one after another
 std::vector<float> grouped_chains(const Matrix& a, const Matrix& b, const Matrix& start, int64_t group) {
   std::vector<float> want;

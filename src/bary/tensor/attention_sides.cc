@@ -23,6 +23,21 @@ void check_lengths(const char* op, const AttentionSides& s) {
                s.S);
 }
 
+void check_table(const char* op, const AttentionSides& s, const AttentionOptions& o) {
+  if (!o.rotary) return;
+  BARY_CHECK(o.rotary->D == s.D, "{}: the heads have {} channels and the table of rotary positions {}; make one for {}",
+             op, s.D, o.rotary->D, s.D);
+  const int64_t end = s.T + (o.cache ? o.cache->length : 0);
+  BARY_CHECK(end <= o.rotary->positions,
+             "rotary positions: position {} asked for, the table ends at {}; make a longer table", end - 1,
+             o.rotary->positions - 1);
+}
+
+// Weights over no keys at all add up to nothing.
+void check_keys(const char* op, const AttentionSides& s) {
+  BARY_CHECK(s.S > 0, "{}: the keys are of 0 positions; give it a source of one at least", op);
+}
+
 void check_heads(const char* op, const AttentionSides& s) {
   BARY_CHECK(s.H > 0 && s.G > 0 && s.H % s.G == 0,
              "{}: {} heads over {} key heads; heads must be a multiple of key heads", op, s.H, s.G);
@@ -80,6 +95,7 @@ AttentionSides self_sides(const char* op, const Tensor& qkv, const AttentionOpti
   BARY_CHECK(o.lengths.empty() || static_cast<int64_t>(o.lengths.size()) == s.B, "{}: {} lengths for {} sequences", op,
              o.lengths.size(), s.B);
   check_options(op, s, o);
+  check_table(op, s, o);
   check_lengths(op, s);
   return s;
 }
@@ -92,6 +108,7 @@ AttentionSides cross_sides(const char* op, const Tensor& q, const Tensor& kv, co
   s.kv = kv, s.S = kv.dim(1), s.v_column = s.G * s.D, s.lengths = o.lengths;
   BARY_CHECK(o.lengths.empty() || static_cast<int64_t>(o.lengths.size()) == s.B, "{}: {} lengths for {} sources", op,
              o.lengths.size(), s.B);
+  check_keys(op, s);
   check_lengths(op, s);
   return s;
 }
@@ -105,6 +122,7 @@ AttentionSides memory_sides(const char* op, const Tensor& q, const KeyValues& me
   BARY_CHECK(o.lengths.empty() || static_cast<int64_t>(o.lengths.size()) == memory.B, "{}: {} lengths for {} sources",
              op, o.lengths.size(), memory.B);
   s.S = memory.length;
+  check_keys(op, s);
   for (int64_t m : of) {
     BARY_CHECK(m >= 0 && m < memory.B, "{}: source {} of {}", op, m, memory.B);
     if (!o.lengths.empty()) s.lengths.push_back(o.lengths[static_cast<size_t>(m)]);

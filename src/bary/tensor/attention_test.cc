@@ -219,9 +219,9 @@ TEST(Attention, MistakesAreNamed) {
   refused([](auto& o) { o.dropout.p = 1; }, x);
   EXPECT_THROW(RotaryTable(4, 5, kTheta), Error);
   RotaryTable table(2, 8, kTheta);
-  AttentionOptions o;
-  o.rotary = &table;
-  EXPECT_THROW(attention(x, o), Error);  // three positions, a table of two
+  refused([&](auto& a) { a.rotary = &table; }, x);  // three positions, a table of two
+  RotaryTable narrow(3, 4, kTheta);
+  refused([&](auto& a) { a.rotary = &narrow; }, x);  // heads of eight channels, a table for four
 }
 
 }  // namespace

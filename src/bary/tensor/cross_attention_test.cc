@@ -202,6 +202,14 @@ TEST(CrossAttention, RefusesWhatDoesNotFit) {
   EXPECT_THROW(cross_attention(q, kv, causal), Error);
   EXPECT_THROW(cross_attention(q, input({3, 5, 32}, 2), cross_options(c)), Error);
   EXPECT_THROW(cross_attention(q, memorise(kv, 2), {0, 2}, cross_options(c)), Error) << "a source that is not there";
+  EXPECT_THROW(cross_attention(q, input({2, 0, 32}, 2), cross_options(c)), Error) << "sources of no positions";
+  EXPECT_THROW(cross_attention(q, memorise(input({2, 0, 32}, 2), 2), {0, 1}, cross_options(c)), Error);
+}
+
+TEST(CrossAttention, NobodyReadsAMemory) {
+  const CrossCase c{0, 1, 5, 2, 2, 8, {}};
+  EXPECT_EQ(cross_attention(Tensor({0, 1, 16}), memorise(input({2, 5, 32}, 2), 2), {}, cross_options(c)).shape(),
+            (Shape{0, 1, 16}));
 }
 
 }  // namespace

@@ -285,7 +285,7 @@ LossSum linear_cross_entropy(const Tensor& x, const Tensor& w, const Tensor& bia
   // as many as make reading a large weight worth while.
   const bool grouped = recording && Tape::active()->grouped();
   const int64_t group = grouped ? Tape::active()->group_of(rows) : 1;
-  const int64_t chunk = grouped ? std::max(group, kLogitRows / group * group)
+  const int64_t chunk = grouped ? std::max(group, kLogitRows / std::max<int64_t>(group, 1) * group)
                                 : std::clamp<int64_t>((int64_t{1} << 17) / V / 16 * 16, 16, 128);
   auto do_chunk = [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; r += chunk) {
@@ -308,7 +308,8 @@ LossSum linear_cross_entropy(const Tensor& x, const Tensor& w, const Tensor& bia
   } else {
     parallel_for(rows, chunk, do_chunk);
   }
-  const int64_t sequences = x.shape().rank() == 3 ? x.dim(0) : 1, T = std::max<int64_t>(rows / sequences, 1);
+  const int64_t sequences = x.shape().rank() == 3 ? x.dim(0) : 1,
+                T = std::max<int64_t>(rows / std::max<int64_t>(sequences, 1), 1);
   out.sequences.resize(static_cast<size_t>(sequences));
   for (int64_t r = 0; r < rows; ++r) {
     out.sequences[static_cast<size_t>(r / T)] += losses[static_cast<size_t>(r)];

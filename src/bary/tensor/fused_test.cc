@@ -238,6 +238,20 @@ TEST(Fused, LinearCrossEntropyIsCrossEntropyOfLinear) {
   }
 }
 
+TEST(Fused, LinearCrossEntropyOfNoRowsIsNothing) {
+  const Tensor w = random_tensor({7, 4}, 1).require_grad();
+  for (const Shape& shape : {Shape{0, 3, 4}, Shape{2, 0, 4}}) {
+    for (const TapeGroups groups : {TapeGroups{}, TapeGroups{1, 3}}) {
+      Floats gradient;
+      Tape tape(gradient.data(), 0, groups);
+      const LossSum loss = linear_cross_entropy(Tensor(shape), w, {}, {});
+      EXPECT_EQ(loss.sum, 0);
+      EXPECT_EQ(loss.count, 0);
+      EXPECT_EQ(std::ssize(loss.sequences), shape[0]);
+    }
+  }
+}
+
 TEST(Fused, LinearForwardHasTheBitsOfItsDefinition) {
   for (int64_t rows : {1, 7, 100}) {
     Tensor x = random_tensor({rows, 33}, 1), w = random_tensor({65, 33}, 2), b = random_tensor({65}, 3);
