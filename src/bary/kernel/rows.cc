@@ -26,25 +26,6 @@ void ActivateRows(Activation act, int64_t rows, int64_t n, float* x, int64_t ldx
   activate(act, rows, n, x, ldx, d, ldd);
 }
 
-void MultiplyRows(int64_t rows, int64_t n, const float* a, int64_t lda, const float* b, int64_t ldb, float* y,
-                  int64_t ldy) {
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t j = 0; j < n; j += 16) {
-      store_n(load_n(a + r * lda + j, n - j) * load_n(b + r * ldb + j, n - j), y + r * ldy + j, n - j);
-    }
-  }
-}
-
-void MultiplyAddRows(int64_t rows, int64_t n, const float* a, int64_t lda, const float* b, int64_t ldb, float* y,
-                     int64_t ldy) {
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t j = 0; j < n; j += 16) {
-      float* to = y + r * ldy + j;
-      store_n(load_n(a + r * lda + j, n - j) * load_n(b + r * ldb + j, n - j) + load_n(to, n - j), to, n - j);
-    }
-  }
-}
-
 void PrefixMean(int64_t T, int64_t n, int64_t first, const float* x, int64_t ldx, float* sum, float* y, int64_t ldy) {
   for (int64_t j = 0; j < n; j += 16) {
     V16 s = load_n(sum + j, n - j);
@@ -93,8 +74,6 @@ namespace bary::kernel {
 
 HWY_EXPORT(AddRows);
 HWY_EXPORT(ActivateRows);
-HWY_EXPORT(MultiplyRows);
-HWY_EXPORT(MultiplyAddRows);
 HWY_EXPORT(PrefixMean);
 HWY_EXPORT(PrefixMeanBack);
 HWY_EXPORT(RotateRows);
@@ -104,14 +83,6 @@ void add_rows(int64_t rows, int64_t n, const float* a, int64_t lda, float* y, in
 }
 void activate_rows(Activation act, int64_t rows, int64_t n, float* x, int64_t ldx, float* derivative, int64_t ldd) {
   HWY_DYNAMIC_DISPATCH(ActivateRows)(act, rows, n, x, ldx, derivative, ldd);
-}
-void multiply_rows(int64_t rows, int64_t n, const float* a, int64_t lda, const float* b, int64_t ldb, float* y,
-                   int64_t ldy) {
-  HWY_DYNAMIC_DISPATCH(MultiplyRows)(rows, n, a, lda, b, ldb, y, ldy);
-}
-void multiply_add_rows(int64_t rows, int64_t n, const float* a, int64_t lda, const float* b, int64_t ldb, float* y,
-                       int64_t ldy) {
-  HWY_DYNAMIC_DISPATCH(MultiplyAddRows)(rows, n, a, lda, b, ldb, y, ldy);
 }
 void prefix_mean(int64_t T, int64_t n, int64_t first, const float* x, int64_t ldx, float* sum, float* y, int64_t ldy) {
   HWY_DYNAMIC_DISPATCH(PrefixMean)(T, n, first, x, ldx, sum, y, ldy);

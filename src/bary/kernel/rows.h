@@ -12,12 +12,6 @@ void add_rows(int64_t rows, int64_t n, const float* a, int64_t lda, float* y, in
 
 // y = act(x), derivative (may be null) = act'(x); y may be x
 void activate_rows(Activation act, int64_t rows, int64_t n, float* x, int64_t ldx, float* derivative, int64_t ldd);
-// y = a * b; y may be either
-void multiply_rows(int64_t rows, int64_t n, const float* a, int64_t lda, const float* b, int64_t ldb, float* y,
-                   int64_t ldy);
-// y += a * b
-void multiply_add_rows(int64_t rows, int64_t n, const float* a, int64_t lda, const float* b, int64_t ldb, float* y,
-                       int64_t ldy);
 
 // The uniform average over the prefix: y_t = (x_0 + ... + x_t) / (t+1); one running sum a channel.
 // `sum` (n) carries the running sum between calls that continue at position `first`.

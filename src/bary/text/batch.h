@@ -63,9 +63,8 @@ class SequentialWindows {
   SequentialWindows(TokenSpan tokens, int64_t block_size, SequentialOptions options = {});
 
   int64_t count() const { return count_; }
-  int64_t length(int64_t index) const;                                  // T, or less for the last one
-  int64_t targets() const { return targets_; }                          // over all windows
-  TokenSpan all_targets() const { return tokens_.slice(1, targets_); }  // each once, in order: for bytes_of()
+  int64_t length(int64_t index) const;          // T, or less for the last one
+  int64_t targets() const { return targets_; }  // over all windows
   // Both spans have length(index) elements.
   void window(int64_t index, std::span<int32_t> inputs, std::span<int32_t> targets) const;
 

@@ -23,10 +23,7 @@ WordRestoration::WordRestoration(std::span<const TextPair> training) {
 
 void WordRestoration::learn(const TextPair& pair) {
   const auto from = split_words(pair.source), to = split_words(pair.target);
-  if (from.size() != to.size()) {
-    ++passed_over_;
-    return;
-  }
+  if (from.size() != to.size()) return;
   for (size_t i = 0; i < from.size(); ++i) {
     Spellings& word = spellings_[std::string(from[i])];
     Seen& seen = word.seen[std::string(to[i])];

@@ -24,13 +24,12 @@ class WordRestoration {
   WordRestoration() = default;
   explicit WordRestoration(std::span<const TextPair> training);
 
-  // Words correspond by place. A pair whose sides differ in their number of words says nothing and is counted only.
+  // Words correspond by place. A pair whose sides differ in their number of words says nothing and is passed over.
   void learn(const TextPair& pair);
   std::string restore(std::string_view source) const;  // its words parted by one space
   std::vector<std::string> restore(std::span<const TextPair> pairs) const;
 
   int64_t words() const { return std::ssize(spellings_); }
-  int64_t pairs_passed_over() const { return passed_over_; }
 
  private:
   struct Seen {
@@ -44,7 +43,7 @@ class WordRestoration {
   };
 
   std::map<std::string, Spellings, std::less<>> spellings_;
-  int64_t clock_ = 0, passed_over_ = 0;
+  int64_t clock_ = 0;
 };
 
 }  // namespace bary
