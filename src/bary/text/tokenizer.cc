@@ -138,6 +138,7 @@ struct Tokenizer::Data {
     return at != characters.end() && at->first == code ? at->second : -1;
   }
 
+  bool ordinary(int32_t id) const { return id >= 0 && id < parts.tokens.size() && !parts.tokens[id].empty(); }
   const SpecialToken* special(int32_t id) const {
     const auto at = std::lower_bound(special_of.begin(), special_of.end(), std::pair<int32_t, size_t>(id, 0));
     return at != special_of.end() && at->first == id ? &parts.specials[at->second] : nullptr;
@@ -290,12 +291,20 @@ void Tokenizer::encode_characters(std::string_view text, size_t offset, IdSink& 
 }
 
 std::string_view Tokenizer::bytes_of(int32_t id) const {
-  const TokenStore& tokens = data_->parts.tokens;
-  if (id >= 0 && id < tokens.size() && !tokens[id].empty()) return tokens[id];
+  if (data_->ordinary(id)) return data_->parts.tokens[id];
   const SpecialToken* const special = data_->special(id);
-  BARY_CHECK(special != nullptr, "decode: no token has the id {}; this tokenizer has the ids 0 to {}", id,
-             vocab_size() - 1);
+  BARY_CHECK(special != nullptr, "decode: no token has the id {}; this tokenizer has the ids 0 to {}{}", id,
+             vocab_size() - 1, id >= 0 && id < vocab_size() ? " and skips some of them" : "");
   return special->text;
+}
+
+bool Tokenizer::has(int32_t id) const { return data_->ordinary(id) || is_special(id); }
+
+std::vector<int32_t> Tokenizer::gaps() const {
+  std::vector<int32_t> ids;
+  for (int32_t id = 0; id < vocab_size(); ++id)
+    if (!has(id)) ids.push_back(id);
+  return ids;
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids) const {

@@ -65,7 +65,9 @@ class Tokenizer {
 
   TokenizerKind kind() const { return parts().kind; }
   Pattern pattern() const { return parts().pattern; }
-  int vocab_size() const;  // the highest id + 1
+  int vocab_size() const;             // the highest id + 1
+  bool has(int32_t id) const;         // a token: a file may skip ids
+  std::vector<int32_t> gaps() const;  // the ids below vocab_size() that no token has
   const std::vector<SpecialToken>& specials() const { return parts().specials; }
   std::optional<int32_t> special_id(std::string_view text) const;
   bool is_special(int32_t id) const;

@@ -235,6 +235,21 @@ TEST(Tokenizer, IdsOutsideAreRefused) {
               fmt::format("decode: no token has the id {}; this tokenizer has the ids 0 to 256", id));
 }
 
+TEST(Tokenizer, AVocabularyMaySkipIds) {
+  TokenizerParts parts = Tokenizer::bytes().parts();
+  parts.specials = {{"<s>", 259}};
+  const Tokenizer tokenizer(std::move(parts));
+  EXPECT_EQ(tokenizer.vocab_size(), 260);
+  EXPECT_EQ(tokenizer.gaps(), (Ids{256, 257, 258}));
+  for (int32_t id : {0, 255, 259}) EXPECT_TRUE(tokenizer.has(id)) << id;
+  for (int32_t id : {-1, 256, 258, 260, 2147483647}) EXPECT_FALSE(tokenizer.has(id)) << id;
+  EXPECT_EQ(message([&] {
+              tokenizer.decode(Ids{'a', 257});
+            }),
+            "decode: no token has the id 257; this tokenizer has the ids 0 to 259 and skips some of them");
+  EXPECT_TRUE(Tokenizer::bytes({"<s>"}).gaps().empty());
+}
+
 TEST(Tokenizer, CharactersAreSortedLikeNanoGpts) {
   const Tokenizer tokenizer = Tokenizer::characters("hello, 季 wörld\n");
   EXPECT_EQ(tokenizer.kind(), TokenizerKind::chars);
