@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <mutex>
 
 #include "bary/base/parallel.h"
 #include "bary/base/portable_math.h"
@@ -62,8 +63,12 @@ int64_t longest_target(const ModelConfig& c, const BeamOptions& o, int64_t sourc
 
 class Search {
  public:
-  Search(const Seq2Seq& model, std::span<const std::vector<int32_t>> sources, size_t first, const BeamOptions& o)
-      : model_(model), o_(o), ends_(std::find(o.never.begin(), o.never.end(), o.tokens.eos) == o.never.end()) {
+  Search(const Seq2Seq& model, std::span<const std::vector<int32_t>> sources, size_t first, const BeamOptions& o,
+         std::mutex& speaking)
+      : model_(model),
+        o_(o),
+        speaking_(speaking),
+        ends_(std::find(o.never.begin(), o.never.end(), o.tokens.eos) == o.never.end()) {
     memory_ = model.encode(pad(sources, o.tokens.pad));
     int64_t most = 0;
     for (size_t i = 0; i < sources.size(); ++i) {
@@ -80,7 +85,7 @@ class Search {
   void run(const F& done) {
     for (int64_t length = 0; !live_.empty(); ++length) {
       step(length);
-      const bool stop = o_.cancelled && o_.cancelled();
+      const bool stop = cancelled();
       std::vector<int64_t> kept;
       std::vector<Source> next;
       for (Source& s : live_) {
@@ -146,7 +151,15 @@ class Search {
     }
     if (at_last) return;
     s.rows = std::move(rows);
-    if (o_.on_token && !s.rows.empty() && s.ended.empty()) o_.on_token(s.index, s.rows[0].ids.back());
+    if (!o_.on_token || s.rows.empty() || !s.ended.empty()) return;
+    std::lock_guard lock(speaking_);
+    o_.on_token(s.index, s.rows[0].ids.back());
+  }
+
+  bool cancelled() const {
+    if (!o_.cancelled) return false;
+    std::lock_guard lock(speaking_);
+    return o_.cancelled();
   }
 
   bool finished(const Source& s, int64_t length) const {
@@ -175,6 +188,7 @@ class Search {
 
   const Seq2Seq& model_;
   const BeamOptions& o_;
+  std::mutex& speaking_;
   bool ends_;  // may a target end by itself?
   Memory memory_;
   KvCache cache_;
@@ -224,10 +238,11 @@ std::vector<std::vector<Hypothesis>> beam_search(Seq2Seq& model, std::span<const
   model.ensure_positions(static_cast<int64_t>(longest), most + 1);
   std::vector<std::vector<Hypothesis>> out(sources.size());
   const int64_t parts = (n + o.together - 1) / o.together;
+  std::mutex speaking;
   parallel_tasks(parts, [&](int64_t i, int) {
     const auto first = static_cast<size_t>(i * o.together);
     const auto some = sources.subspan(first, std::min(static_cast<size_t>(o.together), sources.size() - first));
-    Search(model, some, first, o).run([&](Source& s) { out[s.index] = std::move(s.ended); });
+    Search(model, some, first, o, speaking).run([&](Source& s) { out[s.index] = std::move(s.ended); });
   });
   return out;
 }

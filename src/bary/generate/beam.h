@@ -20,8 +20,9 @@ struct BeamOptions {
   double length_penalty = 0;    // 0: by log p alone; 1: by its mean over the tokens
   int64_t no_repeat_ngram = 0;  // no so many tokens in a row twice; 0: anything goes
   PairTokens tokens;
-  std::vector<int32_t> never;                                  // tokens that are not written
-  int64_t together = 32;                                       // sources a pass; never changes a result
+  std::vector<int32_t> never;  // tokens that are not written
+  int64_t together = 32;       // sources a pass; never changes a result
+  // Calls of these two do not overlap.
   std::function<void(size_t source, int32_t token)> on_token;  // of greedy decoding, as they come
   std::function<bool()> cancelled;                             // asked between tokens: what is there is returned
 };

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "bary/base/parallel.h"
 #include "bary/base/random.h"
@@ -179,6 +182,24 @@ TEST(BeamSearch, TokensComeAsTheyAreFound) {
   Ids heard;
   o.on_token = [&](size_t, int32_t token) { heard.push_back(token); };
   EXPECT_EQ(beam_search(*model, sources, o)[0][0].ids, heard);
+}
+
+TEST(BeamSearch, CallsBackDoNotOverlap) {
+  auto model = opinionated(small(), 2);
+  std::atomic<int> inside = 0, overlapping = 0;
+  const auto call = [&] {
+    if (++inside > 1) ++overlapping;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    --inside;
+  };
+  BeamOptions o;
+  o.max_tokens = 4, o.together = 1;
+  o.on_token = [&](size_t, int32_t) { call(); };
+  o.cancelled = [&] { return call(), false; };
+  set_threads(3);
+  beam_search(*model, random_sources(9, 2), o);
+  set_threads(0);
+  EXPECT_EQ(overlapping, 0);
 }
 
 TEST(BeamSearch, RefusesWhatCannotBe) {
