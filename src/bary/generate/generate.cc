@@ -2,6 +2,7 @@
 #include "bary/generate/generate.h"
 
 #include <algorithm>
+#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -28,6 +29,15 @@ std::vector<float> next_logits(const LanguageModel& model, std::span<const int32
   for (int64_t at = 0; at < n; at += chunk)
     h = model.hidden(ids.subspan(static_cast<size_t>(at), static_cast<size_t>(std::min(chunk, n - at))), 1, pass);
   return last_logits(model, h).to_vector();
+}
+
+void check_cache_memory(const ModelConfig& c, int64_t texts, int64_t positions) {
+  if (c.recurrent() || c.mixer != Mixer::attention) return;  // what these keep does not grow
+  const double floats = static_cast<double>(std::min<int64_t>(texts, threads())) * static_cast<double>(positions) * 2 *
+                        static_cast<double>(c.n_layer * c.heads_kv() * c.head_width());
+  constexpr double kMost = 4e9;  // 16 GB
+  BARY_CHECK(floats < kMost, "generate: the cache of {} positions would need {:.0f} GB; ask for fewer tokens",
+             positions, floats * 4e-9);
 }
 
 namespace {
@@ -78,8 +88,21 @@ struct Job {
   const LanguageModel& model;
   const Tokenizer& tokenizer;
   const GenerateOptions& o;
+  std::vector<int32_t> gaps;  // ids that stand for nothing and are never drawn
   std::mutex& speaking;
 };
+
+bool cancelled(const Job& job) {
+  if (!job.o.cancelled) return false;
+  std::lock_guard lock(job.speaking);
+  return job.o.cancelled();
+}
+
+int32_t draw(const Job& job, std::vector<float>& logits, std::span<const int32_t> history, size_t index, int64_t n) {
+  for (int32_t id : job.gaps) logits[static_cast<size_t>(id)] = -std::numeric_limits<float>::infinity();
+  RandomStream random(job.o.seed, Purpose::sample, static_cast<uint64_t>(n), index);
+  return sample_token(logits, job.tokenizer.vocab_size(), history, job.o.sampler, random);
+}
 
 Generated run_one(const Job& job, size_t index, std::vector<int32_t> ids) {
   const GenerateOptions& o = job.o;
@@ -105,12 +128,11 @@ Generated run_one(const Job& job, size_t index, std::vector<int32_t> ids) {
   watch.restart();
   for (int64_t n = 0;; ++n) {
     if (n == o.max_new_tokens) break;
-    if (o.cancelled && o.cancelled()) {
+    if (cancelled(job)) {
       out.finish = Finish::cancelled;
       break;
     }
-    RandomStream random(o.seed, Purpose::sample, static_cast<uint64_t>(n), index);
-    const int32_t id = sample_token(logits, job.tokenizer.vocab_size(), ids, o.sampler, random);
+    const int32_t id = draw(job, logits, ids, index, n);
     if (o.stop_token && id == *o.stop_token) {
       out.finish = Finish::stop;
       break;
@@ -148,7 +170,9 @@ Generated run_one(const Job& job, size_t index, std::vector<int32_t> ids) {
 std::vector<Generated> generate(LanguageModel& model, const Tokenizer& tokenizer,
                                 const std::vector<std::string>& prompts, const GenerateOptions& o) {
   check_sampler(o.sampler);
-  BARY_CHECK(o.max_new_tokens >= 0, "max_new_tokens: got {}, expected 0 or more", o.max_new_tokens);
+  constexpr int64_t kMost = int64_t{1} << 40;
+  BARY_CHECK(o.max_new_tokens >= 0 && o.max_new_tokens <= kMost, "max_new_tokens: got {}, expected 0 to {}",
+             o.max_new_tokens, kMost);
   BARY_CHECK(model.config().arch != Arch::encoder,
              "generate: this model is an encoder: each of its tokens sees the whole text, so it tells what is missing "
              "and has nothing to go on from; let it fill gaps with `bary fill`, or train with --arch decoder");
@@ -160,12 +184,14 @@ std::vector<Generated> generate(LanguageModel& model, const Tokenizer& tokenizer
   for (const std::string& p : prompts) {
     ids.push_back(prompt_ids(tokenizer, p));
     const auto n = static_cast<int64_t>(ids.back().size());
-    const int64_t wanted = n + o.max_new_tokens;
-    model.ensure_positions(model.config().learned_positions() ? n : wanted);
+    const bool ends = model.config().learned_positions();
+    const int64_t wanted = n + o.max_new_tokens, most = ends ? std::min(wanted, model.config().positions()) : wanted;
+    model.ensure_positions(ends ? n : wanted);
+    if (o.cache && model.config().causal()) check_cache_memory(model.config(), std::ssize(prompts), most);
   }
   std::vector<Generated> out(prompts.size());
   std::mutex speaking;
-  const Job job{model, tokenizer, o, speaking};
+  const Job job{model, tokenizer, o, tokenizer.gaps(), speaking};
   if (prompts.size() == 1) {  // the threads go into the products instead
     out[0] = run_one(job, 0, ids[0]);
   } else {

@@ -22,9 +22,9 @@ struct GenerateOptions {
   std::optional<int32_t> stop_token;  // and at this token
   int64_t prefill_chunk = 0;          // prompt tokens a pass; 0 = all at once
   bool cache = true;                  // off: the whole text again for each token (the same bits, slower)
-  // Text as it becomes certain: whole characters, and nothing that may become a stop string. Calls do not overlap.
+  // Text as it becomes certain: whole characters, and nothing that may become a stop string.
   std::function<void(size_t prompt, const std::string& text)> on_text;
-  std::function<bool()> cancelled;  // asked between tokens
+  std::function<bool()> cancelled;  // asked between tokens; calls of these two do not overlap
 };
 
 enum class Finish { length, stop, context, cancelled };
@@ -42,6 +42,9 @@ struct Generated {
 // reaches the end of that table stops with Finish::context.
 std::vector<Generated> generate(LanguageModel& model, const Tokenizer& tokenizer,
                                 const std::vector<std::string>& prompts, const GenerateOptions& options);
+
+// Refuses keys and values of so many texts that could not be held: over 16 GB at once, a text of each thread.
+void check_cache_memory(const ModelConfig& c, int64_t texts, int64_t positions);
 
 // Logits (1,1,V) of the last row of hidden() (B,T,C)
 Tensor last_logits(const LanguageModel& model, const Tensor& hidden);

@@ -180,6 +180,35 @@ TEST(Generate, PaddingOfTheVocabularyIsNeverSaid) {
   for (int32_t id : say(*model, "a", o).ids) EXPECT_LT(id, 256);
 }
 
+TEST(Generate, IdsThatTheTokenizerSkipsAreNeverSaid) {
+  TokenizerParts parts = Tokenizer::bytes().parts();
+  parts.specials = {{"<s>", 299}};
+  const Tokenizer skipping(std::move(parts));
+  auto model = speaker("abc", 300);
+  auto head = model->parameters().values_of(*model->parameters().find("lm_head.weight"));
+  for (size_t id = 256; id < 299; ++id) std::fill_n(head.begin() + static_cast<int64_t>(id) * 300, 300, 100.0f);
+  model->parameters().changed();
+  GenerateOptions o = greedy(50);
+  EXPECT_EQ(say(*model, "a", greedy(2), skipping).text, "bc");
+  o.sampler.temperature = 2, o.sampler.repetition_penalty = 1.5;
+  for (int32_t id : say(*model, "a", o, skipping).ids) EXPECT_TRUE(skipping.has(id)) << id;
+  o.sampler.top_k = 280;
+  for (int32_t id : say(*model, "a", o, skipping).ids) EXPECT_TRUE(skipping.has(id)) << id;
+}
+
+TEST(Generate, ATextThatCouldNotBeHeldIsRefused) {
+  for (Position pos : {Position::sinusoidal, Position::rotary, Position::alibi}) {
+    ModelConfig c;
+    c.vocab_size = 256, c.n_embd = 8, c.n_head = 2, c.pos = pos;
+    LanguageModel model(c, 1);
+    const std::string refused = message([&] { say(model, "a", greedy(1000000000)); });
+    EXPECT_TRUE(has(refused, "1000000001 positions")) << refused;
+    EXPECT_TRUE(has(refused, pos == Position::alibi ? "64 GB" : "at most 33554432")) << refused;
+  }
+  auto model = speaker("abcdefgh", 256, 5);  // positions that end
+  EXPECT_EQ(say(*model, "a", greedy(1000000000)).finish, Finish::context);
+}
+
 TEST(Generate, ATokenizerThatIsTooLargeIsRefused) {
   auto model = speaker("abc", 200);
   const std::string refused = message([&] { say(*model, "a", greedy(1)); });

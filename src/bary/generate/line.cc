@@ -27,6 +27,7 @@ Hypothesis answer_line(LanguageModel& model, std::span<const int32_t> source, co
   int64_t most = longest_answer(c, o.max_tokens, shown);
   if (c.learned_positions()) most = std::min(most, c.positions() - shown);
   model.ensure_positions(shown + std::max<int64_t>(most, 0));
+  check_cache_memory(c, 1, shown + most);
   KvCache cache = model.make_cache(1, shown + most);
   const std::vector<int64_t> prefix{shown};
   Pass pass;

@@ -60,6 +60,11 @@ void Stack::ensure_positions(int64_t n) {
       "this model learned {} positions and {} are asked for; shorten the prompt or the generation, or train with a "
       "larger context (or with pos=rotary or alibi, which have no table to end)",
       c.positions(), n);
+  const int64_t most = (int64_t{1} << 28) / c.n_embd;  // as of a configuration
+  BARY_CHECK((c.pos != Position::sinusoidal && c.pos != Position::rotary) || n <= most,
+             "{} positions are asked for, and a table of them for n_embd {} would be of over 2^28 numbers; ask for at "
+             "most {}",
+             n, c.n_embd, most);
   if (c.pos == Position::sinusoidal && (!sinusoids_.defined() || sinusoids_.dim(0) < n))
     sinusoids_ = sinusoidal_table(n, c.n_embd);
   if (c.pos == Position::rotary && (!rotary_ || rotary_->positions < n))
