@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <limits>
+#include <thread>
 
 #include "bary/base/parallel.h"
 #include "bary/tensor/tap.h"
@@ -294,7 +296,10 @@ TEST(Generate, AnEditActsOnAllPromptsWithAnyThreads) {
   const auto edited = [&](int n) {
     set_threads(n);
     Probe probe;
-    probe.edit("hook_embed", [](const Tensor& x) { return x * 30.0f; });
+    probe.edit("hook_embed", [](const Tensor& x) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // so that other threads would find work left
+      return x * 30.0f;
+    });
     return texts();
   };
   one = edited(1);

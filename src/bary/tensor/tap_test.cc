@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bary/tensor/tap.h"
 
+#include <chrono>
 #include <thread>
 
 #include "bary/base/error.h"
@@ -79,7 +80,10 @@ TEST(Tap, TasksComeToTheThreadOfTheProbe) {
   {
     Probe probe;
     probe.look("here", [&](const Tensor& t) { seen.push_back(t.item()); });
-    probe.edit("here", [](const Tensor& t) { return t * 2.0f; });
+    probe.edit("here", [](const Tensor& t) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // so that other threads would find work left
+      return t * 2.0f;
+    });
     parallel_tasks(20, [&](int64_t i, int) {
       after[static_cast<size_t>(i)] = tap("here", Tensor::from({1}, Floats{static_cast<float>(i)})).item();
     });

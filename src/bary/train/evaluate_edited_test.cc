@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model that somebody edits through a probe is evaluated as edited, window by window.
 #include <bit>
+#include <chrono>
+#include <thread>
 
 #include "bary/tensor/tap.h"
 #include "bary/train/evaluate.h"
@@ -26,6 +28,7 @@ TEST(EvaluateEdited, IsOfTheEditedModelWithAnyThreads) {
   Probe probe;
   int64_t seen = 0;
   probe.edit("blocks.0.attn.hook_pattern", [](const Tensor& pattern) {  // (B H,T,T): head 1 of two moves nothing
+    std::this_thread::sleep_for(std::chrono::microseconds(200));        // so that other threads would find work left
     Tensor kept = Tensor::from(pattern.shape(), pattern.to_vector());
     for (int64_t r = 0; r < kept.rows(); ++r)
       if (r / kept.dim(1) % 2 == 1) std::fill_n(kept.row(r), kept.channels(), 0.0f);
