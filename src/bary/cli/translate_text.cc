@@ -13,7 +13,7 @@ void check_not_empty(const std::vector<std::string>& sources) {
 }
 
 std::vector<int32_t> never_written(const Tokenizer& t, int32_t eos) {
-  std::vector<int32_t> ids;
+  std::vector<int32_t> ids = t.gaps();
   for (const SpecialToken& special : t.specials())
     if (special.id != eos) ids.push_back(special.id);
   return ids;

@@ -94,9 +94,9 @@ TrainData TrainData::load(const DataOptions& o, const std::optional<Tokenizer>& 
                kMaskToken);
   }
   if (data.tokenizer) {
-    for (int32_t id = 0; id < data.vocab_size; ++id)
-      data.bytes_of_token.push_back(
-          id < data.tokenizer->vocab_size() ? static_cast<int32_t>(data.tokenizer->bytes_of(id).size()) : 0);
+    const Tokenizer& t = *data.tokenizer;
+    for (int32_t id = 0; id < data.vocab_size; ++id)  // a vocabulary may skip ids
+      data.bytes_of_token.push_back(t.has(id) ? static_cast<int32_t>(t.bytes_of(id).size()) : 0);
   }
   return data;
 }
