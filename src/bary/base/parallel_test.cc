@@ -11,21 +11,10 @@
 #include <vector>
 
 #include "bary/base/error.h"
+#include "bary/base/sanitized_test.h"
 
 namespace bary {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-#else
-constexpr bool kSanitized = false;
-#endif
 
 // While it lives the process may take `more` bytes of addresses and no further ones.
 class LittleRoom {
@@ -108,7 +97,7 @@ TEST(Parallel, ExceptionsComeBackToTheCaller) {
 }
 
 TEST(Parallel, MoreThreadsThanTheSystemStartsAreRefused) {
-  if (kSanitized) GTEST_SKIP() << "a sanitizer needs addresses of its own for every thread";
+  if (kSanitized) GTEST_SKIP() << "SKIPPED: a sanitizer needs addresses of its own for every thread";
   set_threads(2);
   try {
     const LittleRoom room(rlim_t{512} << 20);
