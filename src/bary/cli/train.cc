@@ -182,7 +182,12 @@ void report(const TrainRequest& r, const TrainStart& s, const TrainResult& t, Io
     return;
   }
   io.print(measured(s, t));
-  if (r.train.eval_only) return;
+  if (r.train.eval_only) {
+    if (r.train.eval_iters)
+      io.print(fmt::format("on {} fixed windows of each; --eval_iters all takes the whole texts\n",
+                           grouped(r.train.eval_iters)));
+    return;
+  }
   if (t.stopped_early)
     io.print(fmt::format("stopped early: {} evaluations without improvement on step {}\n", r.train.patience,
                          grouped(t.best_step)));
