@@ -25,13 +25,13 @@ build: $(BUILD)/build.ninja ## build everything (PRESET=release, dev, clang, asa
 	@cmake --build $(BUILD)
 
 # What a skipped test misses stands only in ctest's log; here it is said once a reason, after the summary.
-SKIPPED = sed -n 's/^SKIPPED: //p' $(BUILD)/Testing/Temporary/LastTest.log | sort | uniq -c | sed 's/^/skipped:/'
+skipped = sed -n 's/^SKIPPED: //p' build/$(1)/Testing/Temporary/LastTest.log | sort | uniq -c | sed 's/^/skipped:/'
 
 test: ## install what is missing, build, run every test; say what was skipped and why
 	@tools/setup/install.sh build test
 	@$(MAKE) --no-print-directory build PRESET=release
 	@BARY_PYTHON=$$(tools/setup/python.sh) && export BARY_PYTHON && BARY_GPT2=$$(tools/setup/gpt2.sh) && \
-		export BARY_GPT2 && ctest --preset release -j $(JOBS); code=$$?; $(SKIPPED); exit $$code
+		export BARY_GPT2 && ctest --preset release -j $(JOBS); code=$$?; $(call skipped,release); exit $$code
 
 format: ## rewrite the sources in the house's format
 	@clang-format -i $(SOURCES)
@@ -49,7 +49,8 @@ sanitize: ## tests of every floor under AddressSanitizer and UndefinedBehaviorSa
 	@tools/setup/install.sh build check
 	@$(FIXED_LAYOUT) $(MAKE) --no-print-directory build/asan/build.ninja
 	@$(FIXED_LAYOUT) cmake --build build/asan --target $(SANITIZE:%=bary_%_test)
-	@$(FIXED_LAYOUT) ctest --preset asan -j $(JOBS) -R "^($$(echo $(SANITIZE) | tr ' ' '|'))[.]"
+	@$(FIXED_LAYOUT) ctest --preset asan -j $(JOBS) -R "^($$(echo $(SANITIZE) | tr ' ' '|'))[.]"; \
+		code=$$?; $(call skipped,asan); exit $$code
 
 threads: ## all but the slow and the same-bits tests under ThreadSanitizer
 	@tools/setup/install.sh build check

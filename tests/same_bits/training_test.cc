@@ -101,37 +101,32 @@ INSTANTIATE_TEST_SUITE_P(Of, Training,
                          testing::Values(Case{"Plain", 0, false}, Case{"Dropout", 0.2, false}, Case{"Tied", 0, true}),
                          [](const auto& which) { return std::string(which.param.name); });
 
-TEST(Accumulation, GroupsOfSeveralSequencesToo) {  // 64 sequences go in groups of four
-  Data data(5000, 61);
-  ModelConfig m;
-  m.vocab_size = 61, m.block_size = 8, m.n_embd = 32;
-  auto run = [&](int64_t batch, int n) {
-    Threads limit(n);
-    Folder folder;
-    TrainConfig t = fifty_steps(folder.path());
-    t.max_iters = 6, t.batch_size = batch, t.gradient_accumulation_steps = 64 / batch;
-    return weights_after(m, t, data);
-  };
-  const std::string at_once = run(64, 2);
-  EXPECT_EQ(at_once, run(32, 1));
-  EXPECT_EQ(at_once, run(16, 3));
+// Weights after six steps of `sequences` short ones, `batch` at a time
+std::string six_steps(const ModelConfig& shape, int64_t sequences, int64_t batch, int n) {
+  const Data data(5000, 61);
+  ModelConfig m = shape;
+  m.vocab_size = 61, m.block_size = 8;
+  Threads limit(n);
+  Folder folder;
+  TrainConfig t = fifty_steps(folder.path());
+  t.max_iters = 6, t.batch_size = batch, t.gradient_accumulation_steps = sequences / batch;
+  return weights_after(m, t, data);
 }
 
-// Recurrent layers go layer by layer whatever is asked for.
-TEST(Accumulation, OfRecurrentLayersWithOneTable) {
-  Data data(5000, 61);
+TEST(Accumulation, GroupsOfSeveralSequencesToo) {  // 64 sequences go in groups of four
   ModelConfig m;
-  m.arch = Arch::lstm, m.vocab_size = 61, m.block_size = 8, m.n_embd = 16, m.tie_embeddings = true;
-  auto run = [&](int64_t batch, int n) {
-    Threads limit(n);
-    Folder folder;
-    TrainConfig t = fifty_steps(folder.path());
-    t.max_iters = 6, t.batch_size = batch, t.gradient_accumulation_steps = 32 / batch;
-    return weights_after(m, t, data);
-  };
-  const std::string at_once = run(32, 2);
-  EXPECT_EQ(at_once, run(8, 1));
-  EXPECT_EQ(at_once, run(2, 3));
+  m.n_embd = 32;
+  const std::string at_once = six_steps(m, 64, 64, 2);
+  EXPECT_EQ(at_once, six_steps(m, 64, 32, 1));
+  EXPECT_EQ(at_once, six_steps(m, 64, 16, 3));
+}
+
+TEST(Accumulation, OfRecurrentLayersWithOneTable) {  // which go layer by layer whatever is asked for
+  ModelConfig m;
+  m.arch = Arch::lstm, m.n_embd = 16, m.tie_embeddings = true;
+  const std::string at_once = six_steps(m, 32, 32, 2);
+  EXPECT_EQ(at_once, six_steps(m, 32, 8, 1));
+  EXPECT_EQ(at_once, six_steps(m, 32, 2, 3));
 }
 
 TEST(Memory, IsFlatOverTwoHundredSteps) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "bary/base/json.h"
+#include "bary/cli/train_checks.h"
 #include "bary/cli/train_start.h"
 #include "bary/cli/translate_text.h"
 #include "bary/io/run_folder.h"
@@ -25,9 +26,8 @@ TrainConfig settings_of(const std::filesystem::path& checkpoint, const PairEvalR
   BARY_CHECK(!r.data.empty() || r.data_target.empty(), "eval: --data_target has the targets of --data; give both");
   // of a file to be judged on nothing is set apart: all of it is what a task has to learn from
   if (!r.data.empty()) t.task = "pairs", t.data = r.data, t.data_target = r.data_target, t.val_fraction = 0;
-  const bool letters = t.task == "copy" || t.task == "reverse" || t.task == "sort";
   BARY_CHECK(
-      letters || (r.min_length == 0 && r.max_length == 0),
+      draws_letters(t.task) || (r.min_length == 0 && r.max_length == 0),
       "eval: --min_length and --max_length are for copy, reverse and sort, and the pairs are of {}; leave them out",
       r.data.empty() ? t.task : r.data);
   if (r.min_length) t.min_length = r.min_length;

@@ -6,8 +6,6 @@
 namespace bary {
 namespace {
 
-bool makes_letters(const std::string& task) { return task == "copy" || task == "reverse" || task == "sort"; }
-
 void check_text(const TrainRequest& r, const Options& asked) {
   asked.refuse(
       {"data", "data_target", "source_tokenizer", "prefix", "batch_tokens", "symbols", "min_length", "max_length"},
@@ -28,7 +26,7 @@ void check_pairs(const TrainRequest& r, const Options& asked) {
              t.task);
   BARY_CHECK(t.task == "pairs" || (t.data.empty() && t.data_target.empty()),
              "train: --task {} makes its own pairs and --data names a file; choose --task pairs for the file", t.task);
-  if (!makes_letters(t.task))
+  if (!draws_letters(t.task))
     asked.refuse({"symbols", "min_length", "max_length"},
                  fmt::format("is of the tasks copy, reverse and sort, and this is {}", t.task));
   BARY_CHECK(!t.prefix || (r.model.arch == Arch::decoder && r.model.mask == Mask::causal),
@@ -51,7 +49,7 @@ void check_optimiser(const Schedule& s, const Options& asked) {
 void check_watching(const TrainConfig& t, const Options& asked) {
   if (t.sample_interval == 0)
     asked.refuse({"sample_tokens", "sample_prompt"}, "is of samples, and sample_interval is 0: none are written");
-  BARY_CHECK(t.patience == 0 || t.val_fraction > 0 || t.task == "pairs",
+  BARY_CHECK(t.patience == 0 || t.val_fraction > 0,
              "train: patience {} waits for a better held-out loss, and val_fraction 0 holds nothing out; leave one out",
              t.patience);
 }
@@ -64,6 +62,8 @@ void check_tokenizer(const TrainConfig& t, const Options& asked) {
 }
 
 }  // namespace
+
+bool draws_letters(const std::string& task) { return task == "copy" || task == "reverse" || task == "sort"; }
 
 void check_together(const TrainRequest& r, const Options& asked) {
   r.train.check();

@@ -19,9 +19,13 @@ std::filesystem::path beginning(const TrainRequest& r) {
                                        : std::filesystem::path(r.train.init_from);
 }
 
+std::string text_in(const nlohmann::json& state, const char* key) {
+  return state.contains(key) && state[key].is_string() ? state[key].get<std::string>() : "";
+}
+
 // A run that learns on from a text that has changed would hold out what it has learned.
 void check_same_text(const nlohmann::json& state, const TrainData& data, const std::string& out_dir) {
-  const std::string then = state.value("text_sha256", ""), now = data.sha256;
+  const std::string then = text_in(state, "text_sha256"), now = data.sha256;
   BARY_CHECK(then.empty() || now.empty() || then == now,
              "train: the text of the run in {} has changed (SHA-256 {}..., {}... now); give it back, or start another "
              "run from its weights with --init_from {}/last",
@@ -64,14 +68,11 @@ TrainStart prepare_text(TrainRequest& r, Io& io) {
 
 // The last state a run of other pairs left is not gone on from.
 void check_same_pairs(const nlohmann::json& state, const PairTask& task, const std::string& out_dir) {
-  auto text = [&](const char* key) {
-    return state.contains(key) && state[key].is_string() ? state[key].get<std::string>() : "unknown";
-  };
-  const std::string then = text("pairs_sha256"), now = task.facts().sha256;
+  const std::string then = text_in(state, "pairs_sha256"), now = task.facts().sha256;
   BARY_CHECK(then == now,
              "train: the run in {} learned other pairs ({}) than --task {} gives now; keep its task, data and lengths, "
              "or start another run from its weights with --init_from {}/last",
-             out_dir, text("task"), task.name(), out_dir);
+             out_dir, text_in(state, "task"), task.name(), out_dir);
 }
 
 TrainStart prepare_pairs(TrainRequest& r, Io&) {
