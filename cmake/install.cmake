@@ -12,9 +12,6 @@ foreach(module ${modules})
   install(DIRECTORY src/bary/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/bary
           FILES_MATCHING PATTERN "*.h" PATTERN "*_test.h" EXCLUDE PATTERN "*-inl.h" EXCLUDE)
 endforeach()
-if(EXISTS ${PROJECT_SOURCE_DIR}/src/bary/bary.h)
-  install(FILES src/bary/bary.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/bary)
-endif()
 
 configure_package_config_file(cmake/bary-config.cmake.in ${PROJECT_BINARY_DIR}/bary-config.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/bary)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread pool for the process, and one loop over fixed chunks. No result may depend on the number of threads: a
-// body writes only what its own chunk owns, and sums across chunks are added in chunk order by the caller.
+// One thread pool for the process, and one loop over fixed chunks (a second thread's loop waits for the first's). No
+// result may depend on the number of threads: a body writes only what its own chunk owns, and sums across chunks are
+// added in chunk order by the caller.
 #pragma once
 #include <cstdint>
 #include <functional>

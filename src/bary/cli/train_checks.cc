@@ -29,9 +29,10 @@ void check_pairs(const TrainRequest& r, const Options& asked) {
   if (!draws_letters(t.task))
     asked.refuse({"symbols", "min_length", "max_length"},
                  fmt::format("is of the tasks copy, reverse and sort, and this is {}", t.task));
-  BARY_CHECK(!t.prefix || (r.model.arch == Arch::decoder && r.model.mask == Mask::causal),
-             "train: prefix shows the source to all of a causal line (arch=decoder, mask=causal); this model has "
-             "another way to read it");
+  BARY_CHECK(
+      !t.prefix || (r.model.arch == Arch::decoder && r.model.mask == Mask::causal && r.model.mixer == Mixer::attention),
+      "train: prefix shows the source to all of a causal line (arch=decoder, mask=causal, mixer=attention); this "
+      "model has another way to read it");
   BARY_CHECK(t.batch_tokens == 0 || t.gradient_accumulation_steps == 1,
              "train: batch_tokens {} is the budget of a whole update; raise it instead of gradient_accumulation_steps "
              "{}",

@@ -9,6 +9,7 @@
 
 #include "bary/base/parallel.h"
 #include "bary/base/portable_math.h"
+#include "bary/generate/generate.h"
 #include "bary/kernel/loss.h"
 
 namespace bary {
@@ -151,7 +152,7 @@ class Search {
     }
     if (at_last) return;
     s.rows = std::move(rows);
-    if (!o_.on_token || s.rows.empty() || !s.ended.empty()) return;
+    if (!o_.on_token || o_.beam != 1 || s.rows.empty() || !s.ended.empty()) return;
     std::lock_guard lock(speaking_);
     o_.on_token(s.index, s.rows[0].ids.back());
   }
@@ -214,9 +215,8 @@ void check(const Seq2Seq& model, std::span<const std::vector<int32_t>> sources, 
 
 // A cache of keys and values and the candidates of a pass, in floats; a beam that could not be held is refused before.
 void check_memory(const ModelConfig& c, const BeamOptions& o, int64_t rows, int64_t positions) {
-  const double floats = static_cast<double>(rows) * (static_cast<double>(positions) * static_cast<double>(c.n_embd) *
-                                                         2 * static_cast<double>(std::max<int64_t>(c.n_layer, 1)) +
-                                                     6.0 * static_cast<double>(c.vocab_size));
+  const double floats =
+      static_cast<double>(rows) * (cache_numbers(c, positions) + 6.0 * static_cast<double>(c.vocab_size));
   constexpr double kMost = 4e9;  // 16 GB
   BARY_CHECK(floats < kMost,
              "a beam of {} over targets of {} tokens would need {:.0f} GB for {} rows; ask for a smaller beam or "
@@ -234,14 +234,15 @@ std::vector<std::vector<Hypothesis>> beam_search(Seq2Seq& model, std::span<const
   const ModelConfig& c = model.config();
   const int64_t most = longest_target(c, o, static_cast<int64_t>(longest));
   const auto n = static_cast<int64_t>(sources.size());
-  check_memory(c, o, std::min(n, o.together * threads()) * o.beam, most + 1);
+  const int64_t together = std::clamp<int64_t>(o.together, 1, std::max<int64_t>(n, 1));
+  check_memory(c, o, std::min(n, together * threads()) * o.beam, most + 1);
   model.ensure_positions(static_cast<int64_t>(longest), most + 1);
   std::vector<std::vector<Hypothesis>> out(sources.size());
-  const int64_t parts = (n + o.together - 1) / o.together;
+  const int64_t parts = (n + together - 1) / together;
   std::mutex speaking;
   parallel_tasks(parts, [&](int64_t i, int) {
-    const auto first = static_cast<size_t>(i * o.together);
-    const auto some = sources.subspan(first, std::min(static_cast<size_t>(o.together), sources.size() - first));
+    const auto first = static_cast<size_t>(i * together);
+    const auto some = sources.subspan(first, std::min(static_cast<size_t>(together), sources.size() - first));
     Search(model, some, first, o, speaking).run([&](Source& s) { out[s.index] = std::move(s.ended); });
   });
   return out;

@@ -22,8 +22,8 @@ struct BeamOptions {
   PairTokens tokens;
   std::vector<int32_t> never;  // tokens that are not written
   int64_t together = 32;       // sources a pass; never changes a result
-  // Calls of these two do not overlap.
-  std::function<void(size_t source, int32_t token)> on_token;  // of greedy decoding, as they come
+  // Calls of these two do not overlap; they come from the threads that search, which wait meanwhile.
+  std::function<void(size_t source, int32_t token)> on_token;  // of greedy decoding (a beam of one), as they come
   std::function<bool()> cancelled;                             // asked between tokens: what is there is returned
 };
 

@@ -228,5 +228,28 @@ TEST(BeamSearch, RefusesWhatCannotBe) {
   EXPECT_NE(said.find("13"), std::string::npos) << said;
 }
 
+TEST(Beam, AllSourcesMayComeTogether) {
+  const auto model = opinionated(small(), 3);
+  const auto sources = random_sources(5, 7);
+  BeamOptions few, all;
+  few.together = 2, all.together = INT64_MAX;
+  const auto a = beam_search(*model, sources, few), b = beam_search(*model, sources, all);
+  ASSERT_EQ(b.size(), 5u);
+  for (size_t i = 0; i < 5; ++i) {
+    ASSERT_EQ(b[i].size(), 1u);
+    EXPECT_EQ(a[i][0].ids, b[i][0].ids);
+  }
+}
+
+TEST(Beam, SpeaksOfGreedyDecodingOnly) {
+  const auto model = opinionated(small(), 3);
+  BeamOptions o;
+  int calls = 0;
+  o.beam = 3;
+  o.on_token = [&](size_t, int32_t) { ++calls; };
+  beam_search(*model, random_sources(2, 7), o);
+  EXPECT_EQ(calls, 0);
+}
+
 }  // namespace
 }  // namespace bary

@@ -31,10 +31,14 @@ std::vector<float> next_logits(const LanguageModel& model, std::span<const int32
   return last_logits(model, h).to_vector();
 }
 
+double cache_numbers(const ModelConfig& c, int64_t positions) {
+  if (c.recurrent() || c.mixer != Mixer::attention) return 0;
+  return 2.0 * static_cast<double>(positions) * static_cast<double>(c.n_layer) * static_cast<double>(c.heads_kv()) *
+         static_cast<double>(c.head_width());
+}
+
 void check_cache_memory(const ModelConfig& c, int64_t texts, int64_t positions) {
-  if (c.recurrent() || c.mixer != Mixer::attention) return;  // what these keep does not grow
-  const double floats = static_cast<double>(std::min<int64_t>(texts, threads())) * static_cast<double>(positions) * 2 *
-                        static_cast<double>(c.n_layer * c.heads_kv() * c.head_width());
+  const double floats = static_cast<double>(std::min<int64_t>(texts, threads())) * cache_numbers(c, positions);
   constexpr double kMost = 4e9;  // 16 GB
   BARY_CHECK(floats < kMost, "generate: the cache of {} positions would need {:.0f} GB; ask for fewer tokens",
              positions, floats * 4e-9);

@@ -24,14 +24,16 @@ struct GenerateOptions {
   bool cache = true;                  // off: the whole text again for each token (the same bits, slower)
   // Text as it becomes certain: whole characters, and nothing that may become a stop string.
   std::function<void(size_t prompt, const std::string& text)> on_text;
-  std::function<bool()> cancelled;  // asked between tokens; calls of these two do not overlap
+  std::function<bool()> cancelled;  // asked between tokens
+  // Calls of these two do not overlap. They come from the threads that generate: one that waits for another thread
+  // which uses bary waits for ever.
 };
 
 enum class Finish { length, stop, context, cancelled };
 
 struct Generated {
   std::vector<int32_t> ids;  // new ones
-  std::string text;          // bytes; decoded, without the stop string
+  std::string text;          // without the stop string; bytes that are no UTF-8 are shown as U+FFFD, `ids` has them
   Finish finish = Finish::length;
   int64_t prompt_tokens = 0;
   double prompt_seconds = 0, generation_seconds = 0;
@@ -39,10 +41,13 @@ struct Generated {
 
 // An empty prompt becomes the tokenizer's start token; without one it is an Error, as are a prompt longer than a table
 // of learned positions and an encoder, which fills gaps (generate/fill.h) and goes on from nothing. Generation that
-// reaches the end of that table stops with Finish::context.
+// reaches the end of that table stops with Finish::context. Several threads may share a model that nobody trains or
+// edits meanwhile; the cores serve one call after the other.
 std::vector<Generated> generate(LanguageModel& model, const Tokenizer& tokenizer,
                                 const std::vector<std::string>& prompts, const GenerateOptions& options);
 
+// Keys and values of one text of so many positions, in numbers; 0 where what is kept does not grow.
+double cache_numbers(const ModelConfig& c, int64_t positions);
 // Refuses keys and values of so many texts that could not be held: over 16 GB at once, a text of each thread.
 void check_cache_memory(const ModelConfig& c, int64_t texts, int64_t positions);
 

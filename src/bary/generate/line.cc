@@ -21,6 +21,9 @@ Hypothesis answer_line(LanguageModel& model, std::span<const int32_t> source, co
   const ModelConfig& c = model.config();
   check_is_of_lines(c);
   BARY_CHECK(source.size() > 1, "the source is empty; every source needs a token");
+  BARY_CHECK(o.max_tokens >= 0 && o.max_tokens <= 1 << 24, "max_tokens is {}; it must be 0 to 2^24", o.max_tokens);
+  for (int32_t token : o.never)
+    BARY_CHECK(token >= 0 && token < c.vocab_size, "never: token {} of {}", token, c.vocab_size);
   std::vector<int32_t> next(source.begin(), source.end() - 1);
   next.push_back(o.tokens.bos);
   const auto shown = static_cast<int64_t>(next.size());

@@ -91,5 +91,17 @@ TEST(AnswerLine, RefusesWhatItCannotAnswer) {
   EXPECT_THROW(answer_line(encoder, kSource, {}), Error);
 }
 
+TEST(AnswerLine, TokensBeyondTheVocabularyAreRefused) {
+  LanguageModel model = small();
+  for (int32_t token : {-1, 11, 5000}) {
+    LineOptions o;
+    o.never = {token};
+    EXPECT_THROW(answer_line(model, kSource, o), Error) << token;
+  }
+  LineOptions o;
+  o.max_tokens = INT64_MAX;
+  EXPECT_THROW(answer_line(model, kSource, o), Error);
+}
+
 }  // namespace
 }  // namespace bary

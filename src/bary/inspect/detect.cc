@@ -26,18 +26,6 @@ void check_pattern(const char* op, const Tensor& pattern) {
 
 }  // namespace
 
-double mean_effective_tokens(const Tensor& pattern, int64_t head) {
-  check_pattern("mean_effective_tokens", pattern);
-  const int64_t B = pattern.dim(0), H = pattern.dim(1), T = pattern.dim(2);
-  BARY_CHECK(head >= 0 && head < H, "mean_effective_tokens: there is no head {}; the pattern has heads 0 to {}", head,
-             H - 1);
-  double sum = 0;
-  for (int64_t b = 0; b < B; ++b)
-    for (int64_t i = 1; i < T; ++i)
-      sum += effective_tokens({pattern.row((b * H + head) * T + i), static_cast<size_t>(i + 1)});
-  return sum / static_cast<double>(B * (T - 1));
-}
-
 std::vector<uint8_t> detector_mask(HeadKind kind, std::span<const int32_t> tokens) {
   const size_t T = tokens.size();
   std::vector<uint8_t> mask(T * T, 0);

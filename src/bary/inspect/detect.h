@@ -12,8 +12,6 @@ namespace bary {
 // H = -sum_j A_j ln A_j in nats (0 ln 0 = 0) and exp(H): how many tokens a row of weights looks at, 1 to its length.
 double attention_entropy(std::span<const float> row);
 double effective_tokens(std::span<const float> row);
-// Mean of exp(H) over queries i >= 1 of one head of A (B,H,T,T) and all sequences; the first query has no choice.
-double mean_effective_tokens(const Tensor& pattern, int64_t head);
 
 // Where a head of a kind looks from query i, for tokens t (0-based; Olsson et al. 2022, "In-context learning and
 // induction heads"): M[i,j] = 1 where

@@ -30,11 +30,6 @@ TEST(Entropy, CountsTheTokensARowLooksAt) {
   EXPECT_EQ(attention_entropy({}), 0);
 }
 
-TEST(Entropy, OfAHeadLeavesTheFirstQueryOut) {
-  EXPECT_NEAR(mean_effective_tokens(uniform_pattern(2, 3, 4), 2), (2 + 3 + 4) / 3.0, 1e-5);
-  EXPECT_THROW(mean_effective_tokens(uniform_pattern(1, 3, 4), 3), Error);
-}
-
 TEST(DetectorMask, ByHand) {
   const std::vector<int32_t> tokens{5, 7, 5, 5};
   EXPECT_EQ(detector_mask(HeadKind::previous, tokens),

@@ -26,8 +26,9 @@ std::string manifest_text(const Manifest& manifest) { return dump_json(to_json(m
 Manifest read_manifest(const std::filesystem::path& folder) {
   std::filesystem::path path = folder / kManifestName;
   std::string what = path.string();
-  BARY_CHECK(std::filesystem::exists(path), "{}: missing, so {} is no complete checkpoint of bary; name one that is",
-             what, folder.string());
+  std::error_code unreadable;
+  BARY_CHECK(std::filesystem::exists(path, unreadable),
+             "{}: missing, so {} is no complete checkpoint of bary; name one that is", what, folder.string());
   MappedFile file(path);
   BARY_CHECK(file.size() <= kLongestManifest, "{}: has {} bytes, at most {} are expected; it is damaged", what,
              file.size(), kLongestManifest);

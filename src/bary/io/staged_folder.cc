@@ -30,8 +30,10 @@ std::string system_says(int error_number) { return std::generic_category().messa
 // Without links and a trailing slash, so that the names beside it lie in the same real folder.
 fs::path resolved(const fs::path& target) {
   std::error_code ignored;
-  fs::path path = fs::weakly_canonical(fs::absolute(target), ignored);
-  if (ignored) path = fs::absolute(target).lexically_normal();
+  fs::path whole = fs::absolute(target, ignored);
+  if (ignored) whole = target;  // the working folder is gone: what follows says what cannot be written
+  fs::path path = fs::weakly_canonical(whole, ignored);
+  if (ignored) path = whole.lexically_normal();
   return path.has_filename() ? path : path.parent_path();
 }
 

@@ -77,9 +77,10 @@ void ModelConfig::check() const {
   BARY_CHECK(attn_proj || mixer != Mixer::attention || n_head * head_width() == n_embd,
              "without an output matrix the heads must make up n_embd: {} x {} is not {}; set attn_proj or d_head",
              n_head, head_width(), n_embd);
-  BARY_CHECK(pos == Position::learned || positions() <= (int64_t{1} << 28) / n_embd,
-             "context {} with n_embd {} would need a table of positions of over 2^28 numbers; ask for fewer positions",
-             positions(), n_embd);
+  BARY_CHECK(pos == Position::learned || positions() <= (int64_t{1} << 28) / position_width(),
+             "context {} with a width of {} would need a table of positions of over 2^28 numbers; ask for fewer "
+             "positions",
+             positions(), position_width());
   check_rope_scaling(*this);
   // Sizes are products of these: a model that could not be addressed is refused before anything is allocated.
   const double most = 1e12;

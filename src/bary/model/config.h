@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a model is made of, by nanoGPT's names where it has one. Every rung of the chapter's ladder is a setting.
 #pragma once
+#include <algorithm>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -57,6 +58,7 @@ struct ModelConfig {
   int64_t mlp_width() const { return mlp_ratio * n_embd; }
   int64_t encoder_layers() const { return n_encoder_layer ? n_encoder_layer : n_layer; }
   bool recurrent() const { return arch == Arch::rnn || arch == Arch::lstm || arch == Arch::gru; }
+  int64_t position_width() const { return pos == Position::rotary ? std::max(n_embd, head_width()) : n_embd; }
   bool learned_positions() const { return pos == Position::learned && !recurrent(); }  // a table that ends
   bool has_source() const { return source_vocab_size > 0; }
   Mask seen() const { return arch == Arch::encoder ? Mask::full : mask; }  // the mask of a single stack

@@ -200,5 +200,15 @@ TEST(Presets, AnUnknownNameComesWithTheNearest) {
   EXPECT_NE(refusal([] { preset(""); }).find("known are"), std::string::npos);
 }
 
+TEST(ModelConfig, TablesOfRotaryAnglesAreAsWideAsAHead) {
+  ModelConfig c;
+  c.pos = Position::rotary, c.n_embd = 2, c.n_head = 1, c.d_head = 16, c.block_size = 8;
+  EXPECT_NO_THROW(c.check());
+  c.context = int64_t{1} << 27;
+  EXPECT_THROW(c.check(), Error);
+  c.context = int64_t{1} << 24;
+  EXPECT_NO_THROW(c.check());
+}
+
 }  // namespace
 }  // namespace bary

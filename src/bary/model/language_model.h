@@ -2,6 +2,8 @@
 // A model of one text: tokens -> a stack -> logits over the vocabulary. What the stack may see makes it a decoder (what
 // comes next) or an encoder (what is missing); its layers are blocks, or recurrent.
 //   logits = stack(id) W^T + b,  W = E if tied                                                    (B,T) -> (B,T,V)
+// Several threads may read one model at once, ensure_positions included; training and edits of its parameters are not
+// reading. A cache belongs to one thread.
 #pragma once
 #include <memory>
 #include <span>

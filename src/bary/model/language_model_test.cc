@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <set>
+#include <thread>
 
 #include "bary/tensor/tap.h"
 
@@ -230,6 +232,57 @@ TEST(LanguageModel, ParametersHaveHuggingFacesNames) {
         "transformer.h.0.mlp.c_fc.weight", "transformer.h.0.mlp.c_proj.bias", "transformer.ln_f.weight",
         "lm_head.weight", "lm_head.bias"})
     EXPECT_NE(model.parameters().find(name), nullptr) << name;
+}
+
+TEST(LanguageModel, ThreadsMayShareIt) {  // one asks for longer tables while the others read
+  for (Position pos : {Position::sinusoidal, Position::rotary}) {
+    ModelConfig c = small();
+    c.pos = pos;
+    LanguageModel model(c, 2);
+    const std::vector<int32_t> ids = random_ids(12, 37);
+    const std::vector<float> alone = model.logits(ids, 1).to_vector();
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> readers;
+    for (int i = 0; i < 3; ++i)
+      readers.emplace_back([&, i] {
+        for (int n = 0; n < 40; ++n) {
+          if (i == 0) model.ensure_positions(20 + 7 * n);
+          wrong += model.logits(ids, 1).to_vector() != alone;
+        }
+      });
+    for (std::thread& r : readers) r.join();
+    EXPECT_EQ(wrong, 0);
+  }
+}
+
+TEST(LanguageModel, ACacheOfAnotherModelIsRefused) {
+  ModelConfig c = small();
+  const LanguageModel two(c, 2);
+  c.n_layer = 1;
+  const LanguageModel one(c, 2);
+  KvCache cache = one.make_cache(1, 12), made_up;
+  made_up.capacity = 12;
+  Pass pass;
+  for (KvCache* wrong : {&cache, &made_up}) {
+    pass.cache = wrong;
+    EXPECT_THROW(two.hidden(random_ids(3, 37), 1, pass), Error);
+  }
+  EXPECT_THROW(two.make_cache(1, INT64_MAX), Error);
+}
+
+TEST(LanguageModel, APrefixIsRefusedWhereNothingShowsIt) {
+  const std::vector<int32_t> ids = random_ids(6, 37);
+  const std::vector<int64_t> prefix{3};
+  Pass pass;
+  pass.prefix = prefix;
+  EXPECT_NO_THROW(LanguageModel(small(), 1).logits(ids, 1, pass));
+  for (int i = 0; i < 3; ++i) {
+    ModelConfig c = small();
+    if (i == 0) c.mask = Mask::window, c.window = 4;
+    if (i == 1) c.mixer = Mixer::average;
+    if (i == 2) c.mixer = Mixer::none;
+    EXPECT_THROW(LanguageModel(c, 1).logits(ids, 1, pass), Error) << i;
+  }
 }
 
 }  // namespace

@@ -60,6 +60,9 @@ namespace {
 Memory read_by(const Memory& memory, std::span<const int64_t> of) {
   const auto B = static_cast<int64_t>(of.size());
   const int64_t S = memory.states.dim(1), C = memory.states.channels();
+  for (int64_t m : of)
+    BARY_CHECK(m >= 0 && m < memory.states.dim(0),
+               "a cache reads source {} of {}; encode as many as the cache was made for", m, memory.states.dim(0));
   auto read = [&](const Tensor& x) {
     Tensor rows(Shape{B, S, C});
     for (int64_t r = 0; r < B * S; ++r) std::copy_n(x.row(of[static_cast<size_t>(r / S)] * S + r % S), C, rows.row(r));

@@ -202,5 +202,18 @@ TEST(RecurrentModels, RefuseWhatTheyCannotBe) {
   EXPECT_THROW(LanguageModel(c, 1), Error);
 }
 
+TEST(RecurrentModels, ACacheForMoreSourcesIsRefused) {
+  const auto model = make_seq2seq(small(Arch::lstm, Attend::dot), 1);
+  const CodedPair pair{ids(3, 11, 1), ids(2, 13, 2)};
+  const PairBatch batch = batch_of(std::span(&pair, 1));
+  const Memory memory = model->encode(batch.source, {});
+  KvCache cache = model->make_cache(4, 8);
+  Pass pass;
+  pass.memory = &memory, pass.cache = &cache;
+  const std::vector<int32_t> four(4, 1);
+  EXPECT_THROW(model->decode(four, 4, pass), Error);
+  EXPECT_THROW(cache.reorder({0, 4}), Error);
+}
+
 }  // namespace
 }  // namespace bary

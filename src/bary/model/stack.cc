@@ -60,20 +60,28 @@ void Stack::ensure_positions(int64_t n) {
       "this model learned {} positions and {} are asked for; shorten the prompt or the generation, or train with a "
       "larger context (or with pos=rotary or alibi, which have no table to end)",
       c.positions(), n);
-  const int64_t most = (int64_t{1} << 28) / c.n_embd;  // as of a configuration
-  BARY_CHECK((c.pos != Position::sinusoidal && c.pos != Position::rotary) || n <= most,
-             "{} positions are asked for, and a table of them for n_embd {} would be of over 2^28 numbers; ask for at "
-             "most {}",
-             n, c.n_embd, most);
-  if (c.pos == Position::sinusoidal && (!sinusoids_.defined() || sinusoids_.dim(0) < n))
-    sinusoids_ = sinusoidal_table(n, c.n_embd);
-  if (c.pos == Position::rotary && (!rotary_ || rotary_->positions < n))
-    rotary_ = std::make_unique<RotaryTable>(n, c.head_width(), c.rotary());
+  const int64_t most = (int64_t{1} << 28) / c.position_width();  // as of a configuration
+  BARY_CHECK(
+      (c.pos != Position::sinusoidal && c.pos != Position::rotary) || n <= most,
+      "{} positions are asked for, and a table of them for a width of {} would be of over 2^28 numbers; ask for at "
+      "most {}",
+      n, c.position_width(), most);
+  std::lock_guard lock(guarded_->mutex);
+  Tables& t = guarded_->tables;
+  if (c.pos == Position::sinusoidal && (!t.sinusoids.defined() || t.sinusoids.dim(0) < n))
+    t.sinusoids = sinusoidal_table(n, c.n_embd);
+  if (c.pos == Position::rotary && (!t.rotary || t.rotary->positions < n))
+    t.rotary = std::make_shared<RotaryTable>(n, c.head_width(), c.rotary());
 }
 
-Tensor Stack::embed(std::span<const int32_t> ids, int64_t B, const Pass& pass) const {
+Stack::Tables Stack::tables() const {
+  std::lock_guard lock(guarded_->mutex);
+  return guarded_->tables;
+}
+
+Tensor Stack::embed(std::span<const int32_t> ids, int64_t B, const Pass& pass, const Tensor& sinusoids) const {
   EmbeddingOptions o;
-  o.positions = config_.pos == Position::learned ? wpe_.weight : sinusoids_;
+  o.positions = config_.pos == Position::learned ? wpe_.weight : sinusoids;
   o.first = pass.first();
   o.scale = config_.embed_scale ? std::sqrt(static_cast<float>(config_.n_embd)) : 1.0f;
   const Tensor x = embedding(ids, B, wte_.weight, o);
@@ -81,17 +89,29 @@ Tensor Stack::embed(std::span<const int32_t> ids, int64_t B, const Pass& pass) c
   return tap(hook_.empty() ? "hook_embed" : hook_ + ".hook_embed", dropout(x, site, {pass.sequence, 0}));
 }
 
+void Stack::check(const Pass& pass, int64_t T) const {
+  const bool attends = config_.mixer == Mixer::attention;
+  BARY_CHECK(
+      pass.prefix.empty() || (attends && side_.mask == Mask::causal),
+      "a prefix is seen by all of a causal line; this stack has another mask or no attention, and cannot show it");
+  if (!pass.cache) return;
+  const KvCache& cache = *pass.cache;
+  BARY_CHECK(cache.attention.size() == blocks_.size() && cache.average.size() == blocks_.size() &&
+                 cache.memory.size() == (side_.cross ? blocks_.size() : 0),
+             "the cache was made for {} layers, this stack has {}; take one from its make_cache",
+             cache.attention.size(), blocks_.size());
+  BARY_CHECK(pass.first() + T <= cache.capacity,
+             "the cache holds {} positions and {} more come, its room is {}; make a larger cache", pass.first(), T,
+             cache.capacity);
+}
+
 Tensor Stack::operator()(std::span<const int32_t> ids, int64_t B, const Pass& pass) const {
   FlushDenormals flush;  // as in every worker
   const int64_t T = B > 0 ? static_cast<int64_t>(ids.size()) / B : 0;
-  if (pass.cache) {
-    BARY_CHECK(pass.first() + T <= pass.cache->capacity,
-               "the cache holds {} positions and {} more come, its room is {}; make "
-               "a larger cache",
-               pass.first(), T, pass.cache->capacity);
-  }
-  Tensor x = embed(ids, B, pass);
-  for (const Block& block : blocks_) x = block(x, pass, rotary_.get());
+  check(pass, T);
+  const Tables computed = tables();
+  Tensor x = embed(ids, B, pass, computed.sinusoids);
+  for (const Block& block : blocks_) x = block(x, pass, computed.rotary.get());
   if (pass.cache) pass.cache->length += T;
   return config_.final_norm() ? ln_f_(x) : x;
 }

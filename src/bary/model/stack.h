@@ -4,6 +4,7 @@
 //   x = E[id] (sqrt(C)) (+ P[t]);  dropout;  x = block_i(x);  norm(x)                                (B,T) -> (B,T,C)
 #pragma once
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -28,19 +29,29 @@ class Stack {
   Tensor operator()(std::span<const int32_t> ids, int64_t B, const Pass& pass) const;
   KvCache make_cache(int64_t B, int64_t capacity) const;
   // Makes room for positions 0 .. n-1. A table of learned positions cannot grow: an Error says where it ends. Positions
-  // that are computed can, whatever the results are worth beyond the window trained on.
+  // that are computed can, whatever the results are worth beyond the window trained on; a pass under way in another
+  // thread goes on with the table it began with.
   void ensure_positions(int64_t n);
   const Tensor& tokens() const { return wte_.weight; }
 
  private:
-  Tensor embed(std::span<const int32_t> ids, int64_t B, const Pass& pass) const;
+  struct Tables {  // of positions that are computed; replaced as a whole
+    Tensor sinusoids;
+    std::shared_ptr<const RotaryTable> rotary;
+  };
+  struct Guarded {
+    std::mutex mutex;
+    Tables tables;
+  };
+  Tables tables() const;
+  void check(const Pass& pass, int64_t T) const;
+  Tensor embed(std::span<const int32_t> ids, int64_t B, const Pass& pass, const Tensor& sinusoids) const;
 
   ModelConfig config_;
   StackSide side_;
   std::string hook_;
   Embedding wte_, wpe_;
-  Tensor sinusoids_;
-  std::unique_ptr<RotaryTable> rotary_;
+  std::unique_ptr<Guarded> guarded_ = std::make_unique<Guarded>();
   std::vector<Block> blocks_;
   Norm ln_f_;
 };

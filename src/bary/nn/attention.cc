@@ -104,6 +104,7 @@ Tensor CrossAttention::heads(const Tensor& q, const Pass& pass) const {
 Tensor rows_of(const Tensor& x, std::span<const int64_t> which) {
   refuse_gradient("rows_of", x);
   if (!x.defined()) return x;
+  for (int64_t b : which) BARY_CHECK(b >= 0 && b < x.rows(), "row {} of {} is asked for", b, x.rows());
   Tensor y(Shape{static_cast<int64_t>(which.size()), x.channels()});
   for (size_t b = 0; b < which.size(); ++b) std::copy_n(x.row(which[b]), x.channels(), y.row(static_cast<int64_t>(b)));
   return y;
@@ -115,8 +116,11 @@ void KvCache::reorder(const std::vector<int64_t>& from) {
   for (Tensor& sums : average) sums = rows_of(sums, from);
   for (RecurrentState& s : recurrent.layers) s = {rows_of(s.h, from), rows_of(s.c, from)};
   std::vector<int64_t> next;
-  for (int64_t b : from)
-    if (!source.empty()) next.push_back(source[static_cast<size_t>(b)]);
+  for (int64_t b : from) {
+    if (source.empty()) continue;
+    BARY_CHECK(b >= 0 && b < std::ssize(source), "reorder: sequence {} of a cache of {}", b, source.size());
+    next.push_back(source[static_cast<size_t>(b)]);
+  }
   source = std::move(next);
 }
 

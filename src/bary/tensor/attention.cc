@@ -164,6 +164,12 @@ void check_cache(const AttentionSides& s, const AttentionOptions& o, bool record
              "attention: {} positions held and {} more, the cache has room for {}", cache.length, s.T, cache.capacity);
   BARY_CHECK(o.mask != Mask::full && o.lengths.empty(),
              "attention: a cache needs a causal mask and sequences of one length");
+  for (int64_t p : o.prefix)  // its rows see all of it, so it cannot come in pieces
+    BARY_CHECK(
+        p <= (cache.length == 0 ? s.T : cache.length),
+        "attention: a prefix of {} positions, the cache holds {} and {} more come; hand the whole of a prefix in at "
+        "once, first",
+        p, cache.length, s.T);
 }
 
 }  // namespace

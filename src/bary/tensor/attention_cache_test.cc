@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generation reads earlier keys and values from a cache: the same numbers as one pass over the whole text, bit for bit.
+#include <cstring>
+
 #include "bary/base/error.h"
 #include "bary/tensor/attention_formula_test.h"
 
@@ -90,6 +92,37 @@ TEST(KeyValues, LimitsAreNamed) {
         << e.what();
   }
   EXPECT_EQ(cache.length, 3);
+}
+
+TEST(KeyValues, CapacitiesThatNothingHoldsAreRefused) {
+  EXPECT_THROW(KeyValues(1, 1, 32, INT64_MAX), Error);
+  EXPECT_THROW(KeyValues(1, 1, 32, int64_t{1} << 57), Error);
+  EXPECT_THROW(KeyValues(1, 1, 32, -1), Error);
+  EXPECT_THROW(KeyValues(INT64_MAX, 2, 8, 4), Error);
+}
+
+TEST(KeyValues, APrefixComesWholeAndFirst) {  // its own rows see all of it
+  const AttentionShape s{1, 12, 2, 2, 8};
+  const Tensor x = Tensor::from({s.B, s.T, s.width()}, normals(s.B * s.T * s.width(), 1));
+  auto rows = [&](int64_t from, int64_t n) {
+    Tensor part({1, n, s.width()});
+    for (int64_t r = 0; r < n; ++r) std::copy_n(x.row(from + r), s.width(), part.row(r));
+    return part;
+  };
+  AttentionOptions o;
+  o.heads = s.H, o.kv_heads = s.G, o.prefix = {8};
+  const Tensor whole = attention(x, o);
+  KeyValues cache(s.B, s.G, s.D, s.T);
+  o.cache = &cache;
+  EXPECT_THROW(attention(rows(0, 4), o), Error);
+  EXPECT_EQ(cache.length, 0);
+  const Tensor first = attention(rows(0, 8), o), then = attention(rows(8, 4), o);
+  for (int64_t t = 0; t < 12; ++t) {
+    const float* y = t < 8 ? first.row(t) : then.row(t - 8);
+    EXPECT_EQ(0, std::memcmp(y, whole.row(t), static_cast<size_t>(s.H * s.D) * 4)) << t;
+  }
+  o.prefix = {14};
+  EXPECT_THROW(attention(rows(0, 0), o), Error);
 }
 
 }  // namespace

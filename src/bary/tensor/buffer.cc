@@ -158,8 +158,14 @@ BufferPool* BufferPool::mine() {
   return lease.pool;
 }
 
+static int64_t checked(int64_t floats) {
+  BARY_CHECK(floats >= 0 && floats <= int64_t{1} << 44, "memory for {} numbers is asked for; nothing holds so many",
+             floats);
+  return floats;
+}
+
 Buffer::Buffer(int64_t floats)
-    : size_(floats), capacity_(size_class(floats > 0 ? floats : 1)), pool_(BufferPool::mine()) {
+    : size_(checked(floats)), capacity_(size_class(floats > 0 ? floats : 1)), pool_(BufferPool::mine()) {
   data_ = pool_->take(capacity_);
   count_live(size_);
 }

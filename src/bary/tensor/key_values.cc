@@ -8,6 +8,11 @@ namespace bary {
 
 KeyValues::KeyValues(int64_t B_, int64_t heads_, int64_t D_, int64_t capacity_)
     : B(B_), heads(heads_), D(D_), capacity(capacity_), value_stride(padded_stride(D_)) {
+  const double numbers = static_cast<double>(B) * static_cast<double>(heads) * static_cast<double>(capacity) *
+                         static_cast<double>(value_stride);
+  BARY_CHECK(B >= 0 && heads >= 0 && D >= 0 && capacity >= 0 && numbers <= 0x1p44,
+             "keys and values of {} x {} heads of {} for {} positions are asked for; nothing holds so many", B, heads,
+             D, capacity);
   for (int64_t i = 0; i < B * heads; ++i) {
     keys.emplace_back(kernel::key_panel_size(capacity, D));
     values.emplace_back(capacity * value_stride);

@@ -161,5 +161,19 @@ TEST(Buffer, RoundsOfTrainingDoNotGrowThePool) {
   set_threads(0);
 }
 
+TEST(Shape, SizesThatCouldNotBeCountedAreRefused) {
+  EXPECT_THROW((Shape{1 << 20, 1 << 22, 1 << 22}), Error);
+  EXPECT_THROW((Shape{int64_t{1} << 40, 0, int64_t{1} << 40}), Error);  // whatever order they are multiplied in
+  EXPECT_THROW((Shape{1 << 20, 4}.with_channels(int64_t{1} << 50)), Error);
+  EXPECT_THROW(Shape{}.with_channels(3), Error);
+  EXPECT_THROW(Shape{2}.with_channels(-1), Error);
+}
+
+TEST(Buffer, SizesThatNothingHoldsAreRefused) {
+  EXPECT_THROW(Buffer(-1), Error);
+  EXPECT_THROW(Buffer(int64_t{1} << 62), Error);
+  EXPECT_NO_THROW(Buffer(0));
+}
+
 }  // namespace
 }  // namespace bary

@@ -28,6 +28,16 @@ void read_all(const SafetensorsFile& file, const Parameters& layout, float* valu
     file.read_into(prefix + p.name, file_shape(p.shape), {values + p.offset, static_cast<size_t>(p.shape.volume())});
 }
 
+// Every tensor of the layout is there with its shape, so that reading cannot stop half way.
+void check_all(const SafetensorsFile& file, const Parameters& layout, const std::string& prefix,
+               const std::filesystem::path& path) {
+  for (const Parameter& p : layout.list()) {
+    const auto& found = file.info(prefix + p.name);
+    BARY_CHECK(found.shape == file_shape(p.shape), "{}: tensor {} is {}, the model's {}; do the two belong together?",
+               path.string(), prefix + p.name, shape_text(found.shape), shape_text(file_shape(p.shape)));
+  }
+}
+
 void check_no_more(const SafetensorsFile& file, const Parameters& layout, const std::filesystem::path& folder) {
   for (const auto& [name, info] : file.tensors())
     BARY_CHECK(layout.find(name),
@@ -90,6 +100,15 @@ ModelConfig checked_config(const LoadedCheckpoint& c) {
   return config;
 }
 
+// Ids of a tokenizer index rows of the model: none may lie beyond them.
+Tokenizer checked_tokenizer(const LoadedCheckpoint& c, std::string_view json, const char* name, int64_t vocab) {
+  const std::string what = (c.folder / name).string();
+  Tokenizer t = Tokenizer::from_json(json, what);
+  BARY_CHECK(t.vocab_size() <= vocab, "{}: has {} tokens, the model of its config.json {}; do the two belong together?",
+             what, t.vocab_size(), vocab);
+  return t;
+}
+
 void read_weights(const LoadedCheckpoint& c, const Model& model) {
   check_no_more(c.weights, model.parameters(), c.folder);
   read_all(c.weights, model.parameters(), model.parameters().values(), "");
@@ -108,7 +127,7 @@ LoadedModel load_model(const std::filesystem::path& folder, const Reading& readi
              folder.string(), arch_name(config), folder.string());
   out.model = std::make_unique<LanguageModel>(read_as(config, reading), 0);
   read_weights(c, *out.model);
-  if (!c.tokenizer.empty()) out.tokenizer = Tokenizer::from_json(c.tokenizer, (c.folder / "tokenizer.json").string());
+  if (!c.tokenizer.empty()) out.tokenizer = checked_tokenizer(c, c.tokenizer, "tokenizer.json", config.vocab_size);
   out.state = c.state;
   out.folder = c.folder;
   return out;
@@ -126,10 +145,10 @@ LoadedSeq2Seq load_seq2seq(const std::filesystem::path& folder) {
              c.folder.string());
   out.model = make_seq2seq(config, 0);
   read_weights(c, *out.model);
-  out.target = Tokenizer::from_json(c.tokenizer, (c.folder / "tokenizer.json").string());
-  out.source = c.source_tokenizer.empty()
-                   ? out.target
-                   : Tokenizer::from_json(c.source_tokenizer, (c.folder / "source_tokenizer.json").string());
+  out.target = checked_tokenizer(c, c.tokenizer, "tokenizer.json", config.vocab_size);
+  const bool one = c.source_tokenizer.empty();
+  out.source = checked_tokenizer(c, one ? c.tokenizer : c.source_tokenizer,
+                                 one ? "tokenizer.json" : "source_tokenizer.json", config.source_vocab_size);
   out.state = c.state;
   out.folder = c.folder;
   return out;
@@ -147,13 +166,16 @@ nlohmann::json resume_into(const std::filesystem::path& folder, Model& model, Ad
              c.folder.string(), c.folder.string());
   Parameters& p = model.parameters();
   check_no_more(c.weights, p, c.folder);
+  const auto updates = c.state.find("updates");
+  BARY_CHECK(updates != c.state.end() && updates->is_number_integer() && updates->get<int64_t>() >= 0,
+             "{}: state.json lacks the number of updates; the checkpoint is incomplete", c.folder.string());
+  check_all(c.weights, p, "", c.folder / "model.safetensors");
+  check_all(*c.optimizer, p, "exp_avg.", c.folder / "optimizer.safetensors");
+  check_all(*c.optimizer, p, "exp_avg_sq.", c.folder / "optimizer.safetensors");
   read_all(c.weights, p, p.values(), "");
   read_all(*c.optimizer, p, optimizer.moment1(), "exp_avg.");
   read_all(*c.optimizer, p, optimizer.moment2(), "exp_avg_sq.");
   p.changed();
-  const auto updates = c.state.find("updates");
-  BARY_CHECK(updates != c.state.end() && updates->is_number_integer() && updates->get<int64_t>() >= 0,
-             "{}: state.json lacks the number of updates; the checkpoint is incomplete", c.folder.string());
   optimizer.restore(updates->get<int64_t>());
   return c.state;
 }

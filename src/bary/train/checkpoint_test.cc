@@ -13,9 +13,15 @@ namespace {
 
 using namespace test;
 
+ModelConfig byte_model() {
+  ModelConfig c = small_model();
+  c.vocab_size = 256;  // of Tokenizer::bytes()
+  return c;
+}
+
 // A model with three updates behind it, so that moments and weights are all different.
 struct Trained {
-  Trained() : model(small_model(), 3), adamw(model.parameters(), {}) {
+  Trained() : model(byte_model(), 3), adamw(model.parameters(), {}) {
     for (uint64_t t = 0; t < 3; ++t) {
       RandomStream random(1, Purpose::test, t);
       std::vector<float> g(static_cast<size_t>(model.parameters().size()));
@@ -34,7 +40,7 @@ struct Trained {
 
 TEST(Checkpoint, IsReadPastItsWindow) {
   Folder folder;
-  ModelConfig c = small_model();
+  ModelConfig c = byte_model();
   c.pos = Position::rotary;
   const LanguageModel trained(c, 3);
   save_model(folder / "last", trained, {Tokenizer::bytes(), {}}, nullptr, {});
@@ -64,7 +70,7 @@ TEST(Checkpoint, ComesBackBitForBit) {
   const std::vector<int32_t> ids = random_ids(8, 29);
   EXPECT_EQ(loaded.model->logits(ids, 1).to_vector(), t.model.logits(ids, 1).to_vector());
 
-  LanguageModel again(small_model(), 99);
+  LanguageModel again(byte_model(), 99);
   AdamW adamw(again.parameters(), {});
   const std::vector<float> warm = again.logits(ids, 1).to_vector();  // packed with the old weights
   EXPECT_EQ(resume_into(folder.path(), again, adamw)["step"], 7);
@@ -83,7 +89,7 @@ TEST(Checkpoint, HasWhatOtherToolsLookFor) {
   Trained t;
   save_model(folder / "last", t.model, {Tokenizer::bytes(), {}}, &t.adamw, {{"step", 7}});
   SafetensorsFile file(folder / "last" / "model.safetensors");
-  EXPECT_EQ(file.info("transformer.wte.weight").shape, (FileShape{29, 16}));
+  EXPECT_EQ(file.info("transformer.wte.weight").shape, (FileShape{256, 16}));
   EXPECT_EQ(file.info("transformer.h.0.attn.k_proj.weight").shape, (FileShape{16, 16})) << "not the joined matrix";
   EXPECT_EQ(file.metadata().at("format"), "pt");
   SafetensorsFile optimizer(folder / "last" / "optimizer.safetensors");
@@ -98,7 +104,7 @@ TEST(Checkpoint, WithoutOptimizerItRunsButDoesNotResume) {
   Trained t;
   save_model(folder / "best", t.model, {}, nullptr, {{"step", 7}});
   EXPECT_FALSE(load_model(folder.path()).tokenizer.has_value());
-  LanguageModel again(small_model(), 99);
+  LanguageModel again(byte_model(), 99);
   AdamW adamw(again.parameters(), {});
   const std::vector<float> before = values(again);
   const std::string said = message([&] { resume_into(folder.path(), again, adamw); });
@@ -111,7 +117,7 @@ TEST(Checkpoint, OfAnotherShapeIsRefused) {
   Trained t;
   save_model(folder / "last", t.model, {}, &t.adamw, {{"step", 7}});
   auto refused = [&](const std::function<void(ModelConfig&)>& change) {
-    ModelConfig c = small_model();
+    ModelConfig c = byte_model();
     change(c);
     LanguageModel model(c, 1);
     AdamW adamw(model.parameters(), {});
@@ -128,7 +134,7 @@ TEST(Checkpoint, ConfigAndWeightsMustBelongTogether) {
   Folder folder;
   Trained t;
   Checkpoint c;  // a folder that is whole but wrong: the configuration of a deeper model
-  ModelConfig deeper = small_model();
+  ModelConfig deeper = byte_model();
   deeper.n_layer = 2;
   c.config = to_json(deeper);
   for (const Parameter& p : t.model.parameters().list()) {
@@ -169,6 +175,35 @@ TEST(Checkpoint, TheHashIsOfTheWeightsAlone) {
       << "what `sha256sum model.safetensors` says";
   t.model.parameters().values()[5] += 1e-3f;
   EXPECT_NE(weights_hash(t.model), hash);
+}
+
+TEST(Checkpoint, ATokenizerOfMoreTokensThanTheModelIsRefused) {  // its ids index rows of the model
+  Folder folder;
+  ModelConfig c = byte_model();
+  c.vocab_size = 11;
+  save_model(folder / "one", LanguageModel(c, 3), {Tokenizer::bytes(), {}}, nullptr, {});
+  EXPECT_THROW(load_model(folder / "one"), Error);
+  ModelConfig pairs = preset("copy");
+  pairs.vocab_size = 300, pairs.source_vocab_size = 11;
+  save_model(folder / "two", *make_seq2seq(pairs, 3), {Tokenizer::bytes(), {}}, nullptr, {});
+  EXPECT_THROW(load_seq2seq(folder / "two"), Error);
+  pairs.source_vocab_size = 256;
+  save_model(folder / "two", *make_seq2seq(pairs, 3), {Tokenizer::bytes(), {}}, nullptr, {});
+  EXPECT_NO_THROW(load_seq2seq(folder / "two"));
+}
+
+TEST(Checkpoint, ResumingIsRefusedBeforeAnythingChanges) {
+  Folder folder;
+  Trained t;
+  save_model(folder / "last", t.model, {Tokenizer::bytes(), {}}, &t.adamw, {{"step", 3}});
+  ModelConfig deeper = byte_model();
+  deeper.n_layer += 1;
+  LanguageModel model(deeper, 9);
+  AdamW adamw(model.parameters(), {});
+  const std::vector<float> before = values(model);
+  EXPECT_THROW(resume_into(folder.path(), model, adamw), Error);
+  EXPECT_EQ(values(model), before);
+  EXPECT_EQ(adamw.updates(), 0);
 }
 
 }  // namespace

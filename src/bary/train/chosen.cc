@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "bary/base/error.h"
 #include "bary/kernel/loss.h"
 
 namespace bary {
@@ -10,10 +11,12 @@ namespace bary {
 Evaluation judged(const Tensor& logits, std::span<const int32_t> targets) {
   const int64_t rows = logits.rows(), V = logits.channels(), B = logits.dim(0), T = rows / std::max<int64_t>(B, 1);
   std::vector<int64_t> wrong(static_cast<size_t>(B), 0), asked(static_cast<size_t>(B), 0);
+  BARY_CHECK(std::ssize(targets) == rows, "judged: {} targets for {} rows of logits", targets.size(), rows);
   Evaluation e;
   for (int64_t r = 0; r < rows; ++r) {
     const int32_t target = targets[static_cast<size_t>(r)];
     if (target < 0) continue;
+    BARY_CHECK(target < V, "a target is token {} of a vocabulary of {}; do text and model belong together?", target, V);
     const auto b = static_cast<size_t>(r / T);
     const float* x = logits.row(r);
     const bool hit = std::max_element(x, x + V) - x == target;

@@ -108,6 +108,9 @@ Schedule TrainConfig::full_schedule() const {
 }
 
 void TrainConfig::check() const {
+  TrainConfig copy = *this;
+  Options ranges;  // adding an option compares what it holds with its own rule
+  copy.describe(ranges);
   check_schedule(full_schedule());
   BARY_CHECK(!out_dir.empty(), "out_dir is empty; name the folder the run is to be written to");
 }

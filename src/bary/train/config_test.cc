@@ -102,5 +102,18 @@ TEST(TrainConfig, DecayEndsWithTheRunUnlessSaid) {
   EXPECT_NO_THROW(t.check());
 }
 
+TEST(TrainConfig, RangesHoldForPrograms) {  // as for the command line
+  auto refused = [](auto change) {
+    TrainConfig c;
+    change(c);
+    EXPECT_THROW(c.check(), Error);
+  };
+  refused([](TrainConfig& c) { c.log_interval = 0; });
+  refused([](TrainConfig& c) { c.eval_iters = -1; });
+  refused([](TrainConfig& c) { c.batch_size = 0; });
+  refused([](TrainConfig& c) { c.adamw.beta1 = 1; });
+  refused([](TrainConfig& c) { c.max_iters = -1; });
+}
+
 }  // namespace
 }  // namespace bary

@@ -63,11 +63,12 @@ TrainData TrainData::load(const DataOptions& o, const std::optional<Tokenizer>& 
   TrainData data;
   data.tokenizer = given;
   if (is_token_folder(o.dataset)) {
-    if (!data.tokenizer && std::filesystem::exists(std::filesystem::path(o.dataset) / "tokenizer.json"))
+    std::error_code unreadable;
+    if (!data.tokenizer && std::filesystem::exists(std::filesystem::path(o.dataset) / "tokenizer.json", unreadable))
       data.tokenizer = Tokenizer::load(std::filesystem::path(o.dataset) / "tokenizer.json");
     TokenFolderOptions options;
     if (data.tokenizer) options.tokenizer = data.tokenizer->fingerprint_hex();
-    if (!std::filesystem::exists(std::filesystem::path(o.dataset) / "meta.json"))
+    if (!std::filesystem::exists(std::filesystem::path(o.dataset) / "meta.json", unreadable))
       options.vocab_size = data.tokenizer ? data.tokenizer->vocab_size() : o.vocab_size;
     data.files_ = std::make_shared<TokenFolder>(open_token_folder(o.dataset, options));
     data.vocab_size = data.files_->vocab_size;

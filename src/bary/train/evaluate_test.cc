@@ -3,6 +3,7 @@
 
 #include <bit>
 
+#include "bary/train/chosen.h"
 #include "bary/train/small_model_test.h"
 
 namespace bary {
@@ -101,6 +102,13 @@ TEST(Evaluate, TooShortATextIsRefusedWithBothNumbers) {
   const std::string some = message([&] { evaluate_some(model, ids, {}, 1, 42); });
   EXPECT_TRUE(has(some, "8") && has(some, "9")) << some;
   EXPECT_EQ(evaluate_all(model, ids, {}, false).tokens, 7) << "a shorter window does where that is allowed";
+}
+
+TEST(Judged, ATargetBeyondTheVocabularyIsRefused) {
+  const Tensor logits = Tensor::zeros({1, 2, 5});
+  for (const std::vector<int32_t>& targets : {std::vector<int32_t>{0, 5}, {5000, 1}, {1}})
+    EXPECT_THROW(judged(logits, targets), Error);
+  EXPECT_EQ(judged(logits, std::vector<int32_t>{4, -1}).tokens, 1);
 }
 
 }  // namespace

@@ -65,6 +65,7 @@ GradientSum::GradientSum(const Model& model, Traversal traversal, int64_t batch)
       sum_(model.parameters().size()) {}
 
 GradientSum::Result GradientSum::compute(int64_t sequences, int64_t T, const LossOf& loss_of, const Pass& pass) {
+  FlushDenormals flush;  // as in every worker: rows are joined here too
   BARY_CHECK(sequences > 0 && T > 0, "gradient: {} sequences of {} rows in a step; it needs at least one of one",
              sequences, T);
   Step step{sequences, T, loss_of, pass, plan_gradient(model_.config(), traversal_, sequences, T, batch_), {}};

@@ -36,8 +36,11 @@ void TrainLoop::resume() {
   if (state.contains("best_val_loss") && state["best_val_loss"].is_number()) {
     has_best_ = true;
     result_.best_val_loss = state["best_val_loss"].get<double>();
-    result_.best_step = state.value("best_step", int64_t{-1});
-    evaluations_since_best_ = state.value("evaluations_since_best", int64_t{0});
+    auto whole = [&](const char* key, int64_t otherwise) {
+      return state.contains(key) && state[key].is_number_integer() ? state[key].get<int64_t>() : otherwise;
+    };
+    result_.best_step = whole("best_step", -1);
+    evaluations_since_best_ = whole("evaluations_since_best", 0);
   }
   result_.steps = start_step_;
 }
@@ -56,7 +59,8 @@ void TrainLoop::metric(const nlohmann::json& line) {
 void TrainLoop::start_metrics() const {
   const std::filesystem::path path = std::filesystem::path(config_.out_dir) / "metrics.jsonl";
   std::string kept;
-  if (start_step_ > 0 && std::filesystem::exists(path)) {
+  std::error_code unreadable;  // is as good as not there
+  if (start_step_ > 0 && std::filesystem::exists(path, unreadable)) {
     std::istringstream lines(read_file(path));
     for (std::string line; std::getline(lines, line);) {
       const auto json = nlohmann::json::parse(line, nullptr, false);
@@ -72,8 +76,13 @@ void TrainLoop::start_folder() const {
   const std::filesystem::path folder = config_.out_dir;
   write_file_atomic(folder / "run.json", dump_json(record_) + "\n");
   start_metrics();
-  for (const char* old : {"best", "best.old", "last", "last.old"})
-    if (start_step_ == 0 && checkpoint_exists(folder / old)) std::filesystem::remove_all(folder / old);
+  for (const char* old : {"best", "best.old", "last", "last.old"}) {
+    std::error_code error;
+    if (start_step_ == 0 && checkpoint_exists(folder / old)) std::filesystem::remove_all(folder / old, error);
+    BARY_CHECK(!error, ErrorKind::system,
+               "{}: an earlier run's checkpoint could not be removed ({}); give another out_dir",
+               (folder / old).string(), error.message());
+  }
 }
 
 TrainResult TrainLoop::run() {
