@@ -27,10 +27,13 @@ Recipe recipe(double p, uint64_t seed, const Plan& plan) {
   return r;
 }
 
-// Updates after which as many tokens were read as there are to learn from; under smoke the last
-int64_t one_pass(const Recipe& r, const Work& work) {
-  if (work.plan.budget == Budget::smoke) return r.steps;
-  return work.text().train.size() / (r.batch * r.model.block_size);
+// As many tokens as the text has to learn from, in small batches: 64 windows an update would end after 50 of them.
+constexpr int64_t kOnceBatch = 4, kTrainTokens = 413'784;
+Recipe once_recipe(double p, uint64_t seed, const Plan& plan) {
+  Recipe r = recipe(p, seed, plan);
+  r.batch = kOnceBatch;
+  r.steps = plan.pick<int64_t>(2, 200, kTrainTokens / (kOnceBatch * r.model.block_size));
+  return r;
 }
 
 nlohmann::json run(Recipe r, const Work& work) {
@@ -41,7 +44,6 @@ nlohmann::json run(Recipe r, const Work& work) {
   nlohmann::json row;
   auto model =
       train_model(r, text_windows(data, r.model.block_size, r.seed), work, [&](const StepSeen& s, LanguageModel& m) {
-        if (s.step == one_pass(r, work)) row["once"] = perplexities(m, data, few).val;
         if (s.step > 1 && keep_point(s.step, r.steps, 20))
           seen.push_back(static_cast<double>(s.step)),
               val.push_back(evaluate_some(m, data.val, {}, few ? 4 : 64, 1).loss());
@@ -197,9 +199,9 @@ Findings judge(const Rows& rows, const Plan& plan) {
   Figure curves{"held-out loss (64 windows)", "updates", "nats a token", {}, true, false};
   for (double p : kShares) {
     const std::string name = row_name(p), first = name + "/1";
-    if (!rows.has(first)) continue;
+    if (!rows.has(first) && !rows.has("once " + first)) continue;
     auto text = [&](const char* field, int digits) { return rows.sample(name, field).text(digits); };
-    table.row({name, text("val", 4), text("train", 4), text("gap", 3), text("once", 4)});
+    table.row({name, text("val", 4), text("train", 4), text("gap", 3), rows.sample("once " + name, "val").text()});
     curves.series.push_back({name, rows.numbers(first, "seen"), rows.numbers(first, "val_losses")});
   }
   f.tables.emplace_back(
@@ -209,16 +211,17 @@ Findings judge(const Rows& rows, const Plan& plan) {
   f.figures.push_back(curves);
   auto of = [&](double p, const char* field) { return rows.sample(row_name(p), field); };
   const Sample gain = of(0, "val") - of(0.1, "val");
-  f.say("N4 helps", gain.text(3) + " points better with 0.1", plan.if_published(at_least(gain, 0)));
-  const Sample first = of(0, "gap") - of(0.1, "gap"), second = of(0.1, "gap") - of(0.2, "gap");
+  f.say("N4 helps", gain.text(3) + " points better with 0.1", plan.if_published(larger(of(0, "val"), of(0.1, "val"))));
   f.say("N4 gap", fmt::format("{}, {}, {}", of(0, "gap").text(3), of(0.1, "gap").text(3), of(0.2, "gap").text(3)),
-        plan.if_published(both(at_least(first, 0), at_least(second, 0))));
-  const Sample little = of(0.1, "once") - of(0, "once"), more = of(0.2, "once") - of(0, "once");
-  f.say("N4 once", fmt::format("{} and {} points worse", little.text(3), more.text(3)),
-        plan.unless_smoke(both(at_least(little, 0), at_least(more, 0))));
+        plan.if_published(both(larger(of(0, "gap"), of(0.1, "gap")), larger(of(0.1, "gap"), of(0.2, "gap")))));
+  auto once = [&](double p) { return rows.sample("once " + row_name(p), "val"); };
+  f.say("N4 once", fmt::format("{} and {} points worse", (once(0.1) - once(0)).text(3), (once(0.2) - once(0)).text(3)),
+        plan.if_published(both(larger(once(0.1), once(0)), larger(once(0.2), once(0)))));
   f.notes.push_back(
       "The text gives no figures for p = 0.1 and 0.2. The chapter's 3,000 updates read its training text "
-      "59 times; windows are drawn at random, so one pass is as many tokens as the text has.");
+      "59 times. The single pass is 808 updates of four windows, with the same learning rate; windows are drawn at "
+      "random, "
+      "so one pass is as many tokens as the text has.");
   return f;
 }
 
@@ -227,6 +230,7 @@ Findings judge(const Rows& rows, const Plan& plan) {
 Experiment dropout() {
   Experiment e;
   e.name = "dropout";
+  e.revision = 2;  // the single pass in small batches
   e.question = "Where does dropout sit, and when does it help?";
   e.claims = {
       {"N4 sites",
@@ -239,11 +243,12 @@ Experiment dropout() {
        "a model with p = 0.2 gives in evaluation the logits of the same weights without dropout, to the bit, and other "
        "ones (99 % of them) in training"},
       {"N4 helps", "Over-fitting is what it is for.", "",
-       "two blocks, 3,000 updates, mean over the seeds: held-out perplexity with p = 0.1 at most that without"},
+       "two blocks, 3,000 updates, mean over the seeds: held-out perplexity with p = 0.1 below that without"},
       {"N4 gap", "The more dropout, the closer are train and held-out text.", "",
-       "the same runs: log(held out / train) does not rise from p = 0 to 0.1 to 0.2"},
+       "the same runs: log(held out / train) falls from p = 0 to 0.1 to 0.2"},
       {"N4 once", "Training that sees its text once has no use for it.", "",
-       "after as many tokens as the training text has, held-out perplexity without dropout is at most that with 0.1 "
+       "after as many tokens as the training text has, in batches of four windows, held-out perplexity without dropout "
+       "is below that with 0.1 "
        "and with 0.2 (mean over the seeds)"},
   };
   e.units = [](const Plan& plan) {
@@ -251,8 +256,11 @@ Experiment dropout() {
     for (double p : {0.1, 0.2})
       units.push_back({"sites " + row_name(p), 0.5, [p](const Work& work) { return sites(p, work); }});
     for (int64_t seed = 1; seed <= plan.runs(); ++seed)
-      for (double p : kShares)
-        units.push_back(training_unit(row_name(p), recipe(p, static_cast<uint64_t>(seed), plan), run));
+      for (double p : kShares) {
+        const auto s = static_cast<uint64_t>(seed);
+        units.push_back(training_unit("once " + row_name(p), once_recipe(p, s, plan), run));
+        units.push_back(training_unit(row_name(p), recipe(p, s, plan), run));
+      }
     return units;
   };
   e.judge = judge;

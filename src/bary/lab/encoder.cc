@@ -221,7 +221,9 @@ Findings judge(const Rows& rows, const Plan& plan) {
       "AdamW, 3e-3 after a tenth of the updates and down to 0 along a cosine, 1,500 updates of 64 windows at the "
       "chapter's budget, 400 of 32 at the quick. With the chapter's learned positions and its constant 1e-3 an encoder "
       "knows little more than how often each token comes until some 900 updates are done: it has to find out what a "
-      "neighbour is, which rotary positions tell it. The causal model answers at the position before the gap and never "
+      "neighbour is, which rotary positions tell it. The rules named 3,000 updates of that first recipe and were "
+      "changed with "
+      "it, before a row of it was kept. The causal model answers at the position before the gap and never "
       "sees a gap; the encoder answers in it, with the other gaps of the window around it.",
       "Equal updates are not equal lessons: of a window the causal model is asked for every token, the encoder for 15 "
       "of a hundred (of these 80 hidden, 10 changed, 10 left as they were).",

@@ -17,7 +17,8 @@ constexpr const char* kStyle =
     "vertical-align:top}td.r,th.r{text-align:right}.wide{overflow-x:auto;margin:1rem 0}.holds{color:#00633a}"
     ".fails{color:#a3001b}.open{color:#666}.verdict{font-weight:bold;white-space:nowrap}figure{margin:1rem 0}"
     "summary{cursor:pointer}a:focus-visible,summary:focus-visible,.wide:focus-visible{outline:3px solid #d55e00}"
-    ".rule,.note{color:#555;font-size:.9rem}"
+    ".rule,.note{color:#555;font-size:.9rem}th[scope=row]{font-weight:normal}.claims "
+    "th[scope=row]{min-width:15rem}figure .picture{min-width:34rem}"
     "@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}a{color:#7cc0ff}th,td,h2{border-color:#333}"
     ".holds{color:#4fd19a}.fails{color:#ff8090}.open,.rule,.note{color:#aaa}}"
     "@media print{body{max-width:none}}";
@@ -30,7 +31,7 @@ Mark mark(Verdict v) {
 }
 
 std::string table_html(const std::string& caption, const Table& t) {
-  std::string out = "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"" + escaped(caption) +
+  std::string out = "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"" + escaped(caption) +
                     "\"><table><caption>" + escaped(caption) + "</caption><thead><tr>";
   const auto& columns = t.columns();
   auto css = [&](size_t c) { return columns[c].align == Align::right ? " class=\"r\"" : ""; };
@@ -40,14 +41,18 @@ std::string table_html(const std::string& caption, const Table& t) {
   for (const auto& row : t.cells()) {
     if (row.empty()) continue;
     out += "<tr>";
-    for (size_t c = 0; c < row.size(); ++c) out += fmt::format("<td{}>{}</td>", css(c), escaped(row[c]));
+    for (size_t c = 0; c < row.size(); ++c)
+      out += fmt::format("<{0}{1}>{2}</{3}>", c ? "td" : "th scope=\"row\"", css(c), escaped(row[c]), c ? "td" : "th");
     out += "</tr>\n";
   }
   return out + "</tbody></table></div>\n";
 }
 
-std::string values_html(const Table& t) {
-  return "<details><summary>the numbers of this picture</summary>" + table_html("numbers", t) + "</details>\n";
+// A picture keeps its size on a narrow screen, where it is scrolled.
+std::string figure_html(const std::string& title, const std::string& svg, const Table& values) {
+  return "<figure><div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"picture: " + escaped(title) + "\">" +
+         svg + "</div><details><summary>the numbers of this picture</summary>" +
+         table_html("the numbers: " + title, values) + "</details></figure>\n";
 }
 
 Table figure_table(const Figure& f) {
@@ -72,16 +77,17 @@ Table map_table(const HeatMap& m) {
 }
 
 std::string claims_html(const Judged& j) {
-  std::string out =
-      "<div class=\"wide\" tabindex=\"0\" role=\"region\" "
-      "aria-label=\"claims\"><table><caption>Claims</caption><thead><tr><th "
-      "scope=\"col\">claim</th><th scope=\"col\">measured</th><th scope=\"col\">published</th><th "
-      "scope=\"col\">verdict</th></tr></thead><tbody>\n";
+  std::string out = "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"claims of " +
+                    escaped(j.experiment->name) +
+                    "\"><table class=\"claims\"><caption>Claims</caption><thead><tr><th "
+                    "scope=\"col\">claim</th><th scope=\"col\">measured</th><th scope=\"col\">published</th><th "
+                    "scope=\"col\">verdict</th></tr></thead><tbody>\n";
   for (const Outcome& o : j.findings.outcomes) {
     const Claim& c = j.experiment->claim(o.id);
     const Mark m = mark(o.verdict);
     out += fmt::format(
-        "<tr><td><b>{}</b> {}<div class=\"rule\">holds if {}</div></td><td>{}</td><td>{}</td><td class=\"verdict "
+        "<tr><th scope=\"row\"><b>{}</b> {}<div class=\"rule\">holds if {}</div></th><td>{}</td><td>{}</td><td "
+        "class=\"verdict "
         "{}\"><span "
         "aria-hidden=\"true\">{} </span>{}</td></tr>\n",
         escaped(o.id), escaped(c.says), escaped(c.rule), escaped(o.measured), escaped(c.published), m.css, m.sign,
@@ -94,19 +100,18 @@ std::string section(const Judged& j) {
   std::string out = fmt::format("<section aria-labelledby=\"{0}\"><h2 id=\"{0}\">{0}</h2>\n<p>{1}</p>\n",
                                 escaped(j.experiment->name), escaped(j.experiment->question));
   if (!j.findings.outcomes.empty()) out += claims_html(j);
-  for (const Figure& f : j.findings.figures) {
-    out += "<figure>" + svg_line_plot(f.series, {f.title, f.x_label, f.y_label, f.log_x, f.log_y}, false) +
-           values_html(figure_table(f)) + "</figure>\n";
-  }
-  for (const HeatMap& m : j.findings.maps) {
-    out += "<figure>" +
-           svg_heatmap(m.values, {m.title, m.row_axis, m.column_axis, m.row_labels, m.column_labels, m.low, m.high},
-                       false) +
-           values_html(map_table(m)) + "</figure>\n";
-  }
+  for (const Figure& f : j.findings.figures)
+    out += figure_html(f.title, svg_line_plot(f.series, {f.title, f.x_label, f.y_label, f.log_x, f.log_y}, false),
+                       figure_table(f));
+  for (const HeatMap& m : j.findings.maps)
+    out += figure_html(
+        m.title,
+        svg_heatmap(m.values, {m.title, m.row_axis, m.column_axis, m.row_labels, m.column_labels, m.low, m.high},
+                    false),
+        map_table(m));
   for (const auto& [title, table] : j.findings.tables) out += table_html(title, table);
   for (const std::string& n : j.findings.notes) out += "<p class=\"note\">" + escaped(n) + "</p>\n";
-  return out + "<p class=\"note\">Measured on: " + escaped(machine_text(j.machine)) + "</p></section>\n";
+  return out + "<p class=\"note\">Last measured on: " + escaped(machine_text(j.machine)) + "</p></section>\n";
 }
 
 }  // namespace

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cctype>
+#include <string_view>
+
 #include "bary/lab/machine.h"
 #include "bary/lab/page.h"
 #include "bary/report/svg.h"
@@ -6,20 +9,29 @@
 namespace bary::lab {
 namespace {
 
-std::string cell(std::string text) {
-  for (size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
-  return text;
+// A text's own tokens and samples must not turn into marks: a backslash makes any sign itself. An underscore inside a
+// word is none.
+std::string plain(const std::string& text) {
+  std::string out;
+  auto word = [&](size_t i) { return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) != 0); };
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const bool inside = c == '_' && i > 0 && word(i - 1) && word(i + 1);
+    if (std::string_view("\\|*_`<[").find(c) != std::string_view::npos && !inside) out += '\\';
+    out += c;
+  }
+  return out;
 }
 
 std::string table_markdown(const Table& t) {
   std::string out = "|", line = "|";
   for (const Column& c : t.columns())
-    out += " " + cell(c.name) + " |", line += c.align == Align::right ? "---:|" : "---|";
+    out += " " + plain(c.name) + " |", line += c.align == Align::right ? "---:|" : "---|";
   out += "\n" + line + "\n";
   for (const auto& row : t.cells()) {
     if (row.empty()) continue;
     out += "|";
-    for (const std::string& text : row) out += " " + cell(text) + " |";
+    for (const std::string& text : row) out += " " + plain(text) + " |";
     out += "\n";
   }
   return out + "\n";
@@ -34,25 +46,26 @@ MarkdownReport markdown_report(const std::vector<Judged>& all, const Setting& se
       "# The chapter, measured\n\nBudget: {}. Text: {}. Made by `bary lab report`; cells whose published figure is "
       "lost stay "
       "empty.\n\n",
-      budget_text(setting.budget), setting.corpus);
+      budget_text(setting.budget), plain(setting.corpus));
   for (const Judged& j : all) {
     if (j.machine.is_null()) continue;
     const std::string& name = j.experiment->name;
     text += fmt::format("## {}\n{}\n\n", name, j.experiment->question);
     Table claims({{"claim", Align::left},
                   {"says", Align::left},
+                  {"holds if", Align::left},
                   {"measured", Align::left},
                   {"published", Align::left},
                   {"verdict", Align::left}});
     for (const Outcome& o : j.findings.outcomes) {
       const Claim& c = j.experiment->claim(o.id);
-      claims.row({o.id, c.says, o.measured, c.published, verdict_text(o.verdict)});
+      claims.row({o.id, c.says, c.rule, o.measured, c.published, verdict_text(o.verdict)});
     }
     if (claims.rows()) text += table_markdown(claims);
     int number = 0;
     auto picture = [&](const std::string& title, std::string svg) {
       const std::string file = fmt::format("{}-{}.svg", name, ++number);
-      text += fmt::format("![{}]({}/{})\n\n", title, folder, file);
+      text += fmt::format("![{}: {}]({}/{})\n\n", name, plain(title), folder, file);
       out.pictures[file] = std::move(svg);
     };
     for (const Figure& f : j.findings.figures)
@@ -61,9 +74,9 @@ MarkdownReport markdown_report(const std::vector<Judged>& all, const Setting& se
       picture(m.title,
               svg_heatmap(m.values, {m.title, m.row_axis, m.column_axis, m.row_labels, m.column_labels, m.low, m.high},
                           true));
-    for (const auto& [title, table] : j.findings.tables) text += title + "\n\n" + table_markdown(table);
-    for (const std::string& n : j.findings.notes) text += n + "\n\n";
-    text += "Measured on: " + machine_text(j.machine) + "\n\n";
+    for (const auto& [title, table] : j.findings.tables) text += plain(title) + "\n\n" + table_markdown(table);
+    for (const std::string& n : j.findings.notes) text += plain(n) + "\n\n";
+    text += "Last measured on: " + machine_text(j.machine) + "\n\n";
   }
   return out;
 }

@@ -192,7 +192,8 @@ Findings judge(const Rows& rows, const Plan&) {
   if (complete) {
     f.say("B10 MLP", fmt::format("{} to {}", percent_text(least), percent_text(most)),
           verdict_of(two_thirds && least >= 0.66 && most <= 0.67));
-    f.say("M1", "12 d^2 + 13 d at 128, 768, 1024, 1280, 1600", verdict_of(formulas));
+    f.say("M1", formulas ? "12 d^2 + 13 d at 128, 768, 1024, 1280, 1600" : "other counts than 12 d^2 + 13 d",
+          verdict_of(formulas));
   }
   if (rows.has("gpt2")) say_gpt2(rows, f);
   if (rows.has("heads")) say_heads(rows, f);

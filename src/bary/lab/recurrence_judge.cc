@@ -187,8 +187,9 @@ void judge_gradients(const Rows& rows, const Plan& plan, Findings& f) {
 
 std::vector<Claim> recurrence_claims() {
   const std::string reach =
-      "reach: the longest T (of 4, 6, 8, 12 ... 256) at which the norm of d loss_T / d x_1 is still "
-      "a thousandth of that at T = 4; ";
+      "reach: the T (measured at 4, 6, 8, 12 ... 256, logarithms interpolated) up to which the norm of d loss_T / d "
+      "x_1 "
+      "is a thousandth of that at T = 4; ";
   return {
       {"M4 gradient", "The gradient from step T to step 1 vanishes; the LSTM's reaches further than tanh's.", "",
        reach + "before training the LSTM's is greater than tanh's, for every seed"},
@@ -240,7 +241,7 @@ Findings judge_recurrence(const Rows& rows, const Plan& plan) {
   for (const Network& n : kNetworks) {
     if (!n.trained || n.arch == Arch::decoder) continue;
     const Sample v = rows.sample(text_row(n), "val");
-    best = both(best, v.n() && block.n() ? at_least(v - block, 0) : Verdict::undecided);
+    best = both(best, v.n() && block.n() ? larger(v, block) : Verdict::undecided);
     if (v.n()) said += fmt::format("{}{} {}", said.empty() ? "" : "; ", n.name, v.text());
   }
   f.say("M4 text", said, plan.if_published(best));
@@ -248,6 +249,8 @@ Findings judge_recurrence(const Rows& rows, const Plan& plan) {
       "Before training: one layer, or one block with learned positions, of width 128, PyTorch's first values, random "
       "tokens of 1,024, 16 sequences, cross-entropy at step T alone; norms are means over the sequences. The LSTM with "
       "a forget bias of 1 is shown beside the others and takes no part in a verdict.",
+      "Reach was the longest T measured at first; after a first seed the trained LSTM and tanh network both had 32 of "
+      "it, with norms four times apart, and it is read between the lengths since.",
       "Copying: one LSTM layer of 64 on each side, eight letters; AdamW, 5e-3 after 100 updates of warm-up and down to "
       "0 along a cosine, gradients clipped at norm 1, batches of 64; 2,000 updates at the chapter's budget, 1,200 at "
       "the quick. Attention adds its own matrices, so parameters differ as the table says.",

@@ -68,10 +68,15 @@ void add_gradient_norms(nlohmann::json& row, const LanguageModel& model,
 }
 
 double reach(const std::vector<double>& lengths, const std::vector<double>& norms) {
-  double far = std::nan("");
-  for (size_t i = 0; i < std::min(lengths.size(), norms.size()); ++i)
-    if (norms[i] >= kReach * norms[0]) far = lengths[i];
-  return far;
+  const size_t n = std::min(lengths.size(), norms.size());
+  if (n == 0) return std::nan("");
+  const double least = kReach * norms[0];
+  size_t last = 0;
+  for (size_t i = 0; i < n; ++i)
+    if (norms[i] >= least) last = i;
+  if (last + 1 == n || !(norms[last + 1] > 0)) return lengths[last];
+  const double share = std::log(norms[last] / least) / std::log(norms[last] / norms[last + 1]);
+  return lengths[last] * std::pow(lengths[last + 1] / lengths[last], share);
 }
 
 nlohmann::json at_start(const Network& n, uint64_t seed, const Work& work) {

@@ -24,6 +24,17 @@ double Sample::deviation() const {
 
 double Sample::standard_error() const { return n() ? deviation() / std::sqrt(static_cast<double>(n())) : 0; }
 
+double Sample::reach() const {
+  // 0.975 quantiles of Student's t for 1 to 9 degrees of freedom, beyond them by Cornish and Fisher's two terms
+  constexpr double kT[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262};
+  if (n() < 2) return 0;
+  const double f = static_cast<double>(n() - 1), z = 1.959964;
+  const double t = n() - 1 <= std::ssize(kT) ? kT[n() - 2]
+                                             : z + (z * z * z + z) / (4 * f) +
+                                                   (5 * std::pow(z, 5) + 16 * std::pow(z, 3) + 3 * z) / (96 * f * f);
+  return t * standard_error();
+}
+
 std::string Sample::text(int digits) const {
   if (values.empty()) return "";
   std::string out = number_text(mean(), digits);
@@ -38,9 +49,17 @@ Sample operator-(const Sample& a, const Sample& b) {
 
 Verdict within(const Sample& s, double low, double high) {
   if (s.n() == 0) return Verdict::undecided;
-  const double m = s.mean(), reach = 2 * s.standard_error();
+  const double m = s.mean(), reach = s.reach();
   if (m >= low && m <= high) return Verdict::holds;
   return m + reach >= low && m - reach <= high ? Verdict::undecided : Verdict::fails;
+}
+
+Verdict larger(const Sample& a, const Sample& b) {
+  const Sample d = a - b;
+  const double m = d.mean(), reach = d.reach();
+  if (std::isnan(m) && d.n() > 0) return Verdict::fails;
+  if (d.n() < 2) return Verdict::undecided;
+  return m > reach ? Verdict::holds : reach > 0 && m >= -reach ? Verdict::undecided : Verdict::fails;
 }
 
 Verdict verdict_of(bool holds) { return holds ? Verdict::holds : Verdict::fails; }

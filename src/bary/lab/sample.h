@@ -16,20 +16,24 @@ enum class Verdict { holds, fails, undecided };
 struct Sample {
   std::vector<double> values;
   int64_t n() const { return static_cast<int64_t>(values.size()); }
-  double mean() const;                     // NaN without values
-  double deviation() const;                // sqrt(sum (x - mean)^2 / (n-1)); 0 for fewer than two
-  double standard_error() const;           // deviation / sqrt(n)
+  double mean() const;            // NaN without values
+  double deviation() const;       // sqrt(sum (x - mean)^2 / (n-1)); 0 for fewer than two
+  double standard_error() const;  // deviation / sqrt(n)
+  double reach() const;           // the mean's 95 % interval to either side (Student's t); 0 for fewer than two
   std::string text(int digits = 4) const;  // "38.07 ± 0.42", "38.07" of one value, "" of none
 };
 Sample operator-(const Sample& a, const Sample& b);  // pair by pair: the same seed on both sides
 
-// low <= mean <= high. Open without values, and where the mean lies outside by no more than twice its standard error:
-// the spread is too wide to say no. NaN fails.
+// low <= mean <= high. Open without values, and where the mean lies outside by no more than its reach: the spread is
+// too wide to say no. NaN fails.
 Verdict within(const Sample& s, double low, double high);
 inline Verdict at_least(const Sample& s, double low) { return within(s, low, std::numeric_limits<double>::infinity()); }
 inline Verdict at_most(const Sample& s, double high) {
   return within(s, -std::numeric_limits<double>::infinity(), high);
 }
+// a above b, seed by seed: the mean difference must leave 0 by more than its reach, on either side; of one seed nothing
+// is known about the spread, so nothing is said. A comparison without a margin in its rule asks this.
+Verdict larger(const Sample& a, const Sample& b);
 Verdict verdict_of(bool holds);
 Verdict both(Verdict a, Verdict b);  // fails if either does, holds if both do
 

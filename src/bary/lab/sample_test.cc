@@ -25,6 +25,17 @@ TEST(Sample, DeviationIsOfASampleNotOfAPopulation) {
   EXPECT_DOUBLE_EQ(s.standard_error(), std::sqrt(5.0 / 3) / 2);
 }
 
+TEST(Sample, ReachIsStudents) {
+  EXPECT_EQ(Sample{{38.07}}.reach(), 0);
+  const double one = std::sqrt(0.5) / std::sqrt(2.0);  // the standard error of 0, 1
+  EXPECT_DOUBLE_EQ((Sample{{0, 1}}.reach()), 12.706 * one);
+  Sample many;
+  for (int i = 0; i < 11; ++i) many.values.push_back(i % 2);
+  EXPECT_NEAR(many.reach() / many.standard_error(), 2.228, 0.004);  // ten degrees of freedom
+  for (int i = 0; i < 1000; ++i) many.values.push_back(i % 2);
+  EXPECT_NEAR(many.reach() / many.standard_error(), 1.962, 0.001);
+}
+
 TEST(Sample, DifferencesPairTheSeeds) {
   const Sample d = Sample{{5, 7, 9}} - Sample{{1, 2}};
   EXPECT_EQ(d.values, (std::vector<double>{4, 5}));
@@ -37,8 +48,24 @@ TEST(Verdict, TheBoundsThemselvesHold) {
 }
 TEST(Verdict, OneValueOutsideFails) { EXPECT_EQ(within({{2.01}}, 1, 2), Verdict::fails); }
 TEST(Verdict, AWideSpreadCannotSayNo) {
-  EXPECT_EQ(within({{1.5, 3.1}}, 1, 2), Verdict::undecided);  // 2.3 +- 0.8
-  EXPECT_EQ(within({{2.29, 2.31}}, 1, 2), Verdict::fails);    // 2.30 +- 0.01
+  EXPECT_EQ(within({{1.5, 3.1}}, 1, 2), Verdict::undecided);       // 2.3 +- 12.7 * 0.8
+  EXPECT_EQ(within({{2.29, 2.31}}, 1, 2), Verdict::fails);         // 2.30 +- 12.7 * 0.01
+  EXPECT_EQ(within({{1.9, 2.1, 2.3}}, 1, 2), Verdict::undecided);  // 2.1 +- 4.3 * 0.115
+  EXPECT_EQ(within({{2.09, 2.10, 2.11}}, 1, 2), Verdict::fails);   // 2.1 +- 4.3 * 0.006
+}
+TEST(Verdict, LargerIsSaidOnlyBeyondTheSpread) {
+  EXPECT_EQ(larger({{2, 3}}, {{1, 2}}), Verdict::holds);
+  EXPECT_EQ(larger({{1, 2}}, {{2, 3}}), Verdict::fails);
+  EXPECT_EQ(larger({{1.1, 0.9}}, {{1, 0.95}}), Verdict::undecided);  // 0.025 +- 0.075
+  EXPECT_EQ(larger({{0.9, 1.1}}, {{1, 1.05}}), Verdict::undecided);
+}
+TEST(Verdict, OneSeedSaysNothingOfWhichIsLarger) {
+  EXPECT_EQ(larger({{2}}, {{1}}), Verdict::undecided);
+  EXPECT_EQ(larger({{1}}, {{2}}), Verdict::undecided);
+}
+TEST(Verdict, LargerIsOpenWithoutAPairAndFailsOnNotANumber) {
+  EXPECT_EQ(larger({}, {{1}}), Verdict::undecided);
+  EXPECT_EQ(larger({{1}}, {{std::nan("")}}), Verdict::fails);
 }
 TEST(Verdict, NotANumberFails) { EXPECT_EQ(within({{std::nan("")}}, 0, 1), Verdict::fails); }
 TEST(Verdict, BothNeedBoth) {

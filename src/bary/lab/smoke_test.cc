@@ -48,7 +48,8 @@ TEST_P(LabSmoke, RunsAndJudges) {
   ASSERT_TRUE(run_experiments(chosen, options, results, {}));
   const Judged j = judge(e, results);
   std::set<std::string> said;
-  for (const Outcome& o : j.findings.outcomes) EXPECT_TRUE(said.insert(o.id).second) << o.id << " is said twice";
+  for (const Outcome& o : e.judge(results.rows(e), options.plan).outcomes)
+    EXPECT_TRUE(said.insert(o.id).second) << o.id << " is said twice";
   for (const Claim& c : e.claims) EXPECT_TRUE(said.contains(c.id)) << "nothing is said of " << c.id;
   EXPECT_FALSE(findings_text(j, {}).empty());
   const std::string page = html_page({j}, results.setting());
@@ -60,6 +61,13 @@ TEST_P(LabSmoke, RunsAndJudges) {
     Rows::Map some = all.all();
     some.erase(key);
     EXPECT_NO_THROW(e.judge(Rows(some), options.plan)) << "without " << key;
+  }
+  EXPECT_EQ(j.findings.outcomes.size(), e.claims.size());
+  if (all.all().size() > 1) {  // one row alone: a claim none speaks of is undecided, not gone
+    Results one = Results::open(folder / "one", {Budget::smoke, options.data.dataset, ""});
+    std::filesystem::create_directories(folder / "one");
+    one.add(e, all.all().begin()->first, all.all().begin()->second, options.machine);
+    EXPECT_EQ(judge(e, one).findings.outcomes.size(), e.claims.size());
   }
   std::filesystem::remove_all(folder);
 }

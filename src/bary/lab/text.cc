@@ -22,6 +22,23 @@ static std::string what_is_missing(const Experiment& e, const Rows& rows, const 
   return text;
 }
 
+// Every claim has its line, in the order of the claims; pictures and tables without anything in them have none.
+static void complete(const Experiment& e, Findings& f) {
+  std::vector<Outcome> all;
+  for (const Outcome& o : f.outcomes) e.claim(o.id);  // every outcome belongs to a claim
+  for (const Claim& c : e.claims) {
+    const auto said =
+        std::find_if(f.outcomes.begin(), f.outcomes.end(), [&](const Outcome& o) { return o.id == c.id; });
+    all.push_back(said == f.outcomes.end() ? Outcome{c.id, "", Verdict::undecided} : *said);
+  }
+  f.outcomes = std::move(all);
+  auto empty = [](const Figure& p) {
+    return std::all_of(p.series.begin(), p.series.end(), [](const Series& s) { return s.x.empty() || s.y.empty(); });
+  };
+  std::erase_if(f.figures, empty);
+  std::erase_if(f.tables, [](const auto& titled) { return titled.second.rows() == 0; });
+}
+
 Judged judge(const Experiment& e, const Results& results) {
   const Setting& s = results.setting();
   const Plan plan{s.budget, results.seeds(e), s.own_text()};
@@ -30,7 +47,7 @@ Judged judge(const Experiment& e, const Results& results) {
   if (rows.all().empty()) return j;
   if (std::string missing = what_is_missing(e, rows, plan); !missing.empty())
     j.findings.notes.insert(j.findings.notes.begin(), missing);
-  for (const Outcome& o : j.findings.outcomes) e.claim(o.id);  // every outcome belongs to a claim
+  complete(e, j.findings);
   return j;
 }
 

@@ -173,7 +173,8 @@ void judge_looking(const Rows& rows, const Plan& plan, Findings& f) {
   if (ratio.n() == 0) return;
   f.say("W4 scores", "largest difference " + number_text(scores, 3), verdict_of(scores == 0));
   f.say("W4 map", "largest difference " + number_text(weights, 3), plan.unless_smoke(verdict_of(weights < 0.005)));
-  f.say("W5 rule", number_text(ratio.mean(), 3) + " times as far apart", plan.unless_smoke(at_least(ratio, 2)));
+  const bool every = std::all_of(ratio.values.begin(), ratio.values.end(), [](double v) { return v >= 2; });
+  f.say("W5 rule", each_seed(ratio) + " times as far apart", plan.unless_smoke(verdict_of(every)));
   f.say("W5 hops",
         fmt::format("without block 1's heads {} %, without block 2's {} %", without_1.text(), without_2.text()),
         plan.unless_smoke(both(at_most(without_1, 60), at_most(without_2, 60))));
@@ -188,7 +189,8 @@ std::vector<Claim> two_nouns_claims() {
        "seeds)"},
       {"W2 one block", "Leaky language: one block does worse than the bag of words.", "91.7 %",
        "at 16 x 16 pairs one block is at least one point below the average (mean over seeds)"},
-      {"W3 average", "Closed language: the average cannot know which noun is meant.", "27.9 %",
+      {"W3 average", "Closed language: the average cannot know which noun is meant.",
+       "27.9 %, the wrong noun half the time",
        "right in at most 50 % of held-out sentences (mean over seeds) plus two standard errors of that many coin "
        "tosses"},
       {"W3 one block", "Closed language: one block lies in between.", "92.7 %",
@@ -199,7 +201,8 @@ std::vector<Claim> two_nouns_claims() {
       {"W4 map", "Block 1's map is the same in both sentences.", "identical, printed with two decimals",
        "no weight of its mean over heads at the answering position differs by 0.005"},
       {"W5 rule", "Block 2's row over the eight adjectives shows the rule.", "",
-       "rows of adjectives of different kinds are at least twice as far apart (total variation) as rows of one kind"},
+       "rows of adjectives of different kinds are at least twice as far apart (total variation) as rows of one kind, "
+       "in every seed"},
       {"W5 hops", "It is a circuit of two hops: neither block's attention can be spared.", "",
        "with all heads of block 1 off, and with all of block 2 off, at most 60 % are right (mean over seeds)"},
   };
@@ -234,8 +237,10 @@ Findings judge_two_nouns(const Rows& rows, const Plan& plan) {
       "learning rate: here width 128, batch 64, learning rate 1e-3, next-token loss on all 17 positions, a quarter "
       "of the pairs held out. Averages train 4,000 updates at every budget, blocks 1,000 at the quick and 4,000 at "
       "the chapter's; a seed also draws which pairs are held out.",
-      "The published 27.9 % of the average is a figure on the way: it rises to one half, where the other half is "
-      "the wrong noun of the pair. How far it has come is mostly a matter of updates.",
+      "The average's share of right answers passes the published 27.9 % on its way to one half, where the other half "
+      "is the wrong noun of the pair; how far it has come is mostly a matter of updates. But at that moment it gives "
+      "the wrong noun about as often as the right one, not half the time as published: that pair of figures was not "
+      "found.",
       "Leaky language: what separates the sizes is mostly the number of updates; the figure shows the same "
       "trainings at three moments.",
       "Block 1: query and keys of the first block know only their own word and place, so all scores but the "

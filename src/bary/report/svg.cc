@@ -18,7 +18,10 @@ constexpr const char* kLight[kColours] = {"#0072b2", "#d55e00", "#007a5a", "#a84
                                           "#8a6d00", "#3b8ec2", "#b00020", "#555555"};
 constexpr const char* kDark[kColours] = {"#56b4e9", "#ff8a50", "#3ddbb0", "#e79cc9",
                                          "#f0e442", "#9ad0f0", "#ff6b7a", "#c0c0c0"};
-constexpr const char* kDashes[] = {"", "6 3", "2 2", "8 3 2 3"};
+constexpr const char* kDashes[kColours] = {"none", "6 3", "2 2", "8 3 2 3", "14 4", "2 6", "12 3 2 3 2 3", "5 7"};
+
+// Colour and dash come round together every eight lines, and each time the dashes have moved on by one.
+const char* dash_of(size_t line) { return kDashes[(line + line / kColours) % kColours]; }
 
 struct Axis {
   double low = 0, high = 1;
@@ -61,10 +64,9 @@ std::string polyline(const Series& s, const Axis& x, const Axis& y, size_t numbe
       marks += fmt::format("<circle class=\"f{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\"/>", number % kColours,
                            x.at(s.x[i]), y.at(s.y[i]));
   }
-  const char* dash = kDashes[number / 2 % std::size(kDashes)];
   return fmt::format(
       "<polyline class=\"s{}\" fill=\"none\" stroke-width=\"2\" stroke-dasharray=\"{}\" points=\"{}\"/>{}\n",
-      number % kColours, *dash ? dash : "none", points, marks);
+      number % kColours, dash_of(number), points, marks);
 }
 
 std::string text_at(double x, double y, std::string_view anchor, std::string_view text, std::string_view extra = "") {
@@ -77,6 +79,20 @@ std::string opened(int width, int height, const std::string& title, bool standal
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" width=\"{}\" role=\"img\" aria-label=\"{}\" "
       "class=\"picture\">\n{}<rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n",
       width, height, width, escaped(title), standalone ? "<style>" + svg_style() + "</style>\n" : "");
+}
+
+std::string shaded(double x, double y, int width, int height, double share) {
+  const auto mix = [&](double from, double to) { return static_cast<int>(from + share * (to - from)); };
+  return fmt::format("<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{}\" height=\"{}\" fill=\"#{:02x}{:02x}{:02x}\"/>", x, y,
+                     width, height, mix(236, 8), mix(240, 48), mix(246, 107));
+}
+
+std::string colour_scale(double x, double y, double low, double high) {
+  const std::string least = number_text(low, 3);
+  std::string out = text_at(x, y + 11, "start", least);
+  x += 8 + 8 * display_width(least);
+  for (int i = 0; i <= 8; ++i, x += 12) out += shaded(x, y, 12, 12, i / 8.0);
+  return out + "\n" + text_at(x + 8, y + 11, "start", number_text(high, 3));
 }
 
 }  // namespace
@@ -116,6 +132,10 @@ std::vector<double> axis_ticks(double low, double high, int count, bool log) {
         if (m * power >= low * 0.9999 && m * power <= high * 1.0001) ticks.push_back(m * power);
     if (std::ssize(ticks) > 2 * count)
       std::erase_if(ticks, [](double t) { return std::fabs(std::log10(t) - std::round(std::log10(t))) > 1e-9; });
+    if (const auto each =
+            static_cast<int64_t>((ticks.size() + static_cast<size_t>(count) - 1) / static_cast<size_t>(count));
+        std::ssize(ticks) > 2 * count)
+      std::erase_if(ticks, [&](double t) { return std::llround(std::log10(t)) % each != 0; });
     return ticks;
   }
   const double raw = (high - low) / count, power = std::pow(10, std::floor(std::log10(raw))), m = raw / power;
@@ -168,8 +188,7 @@ std::string svg_line_plot(std::span<const Series> series, const SvgPlot& p, bool
     out += fmt::format(
         "<line class=\"s{}\" stroke-width=\"2\" stroke-dasharray=\"{}\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" "
         "y2=\"{:.1f}\"/>",
-        i % kColours, *kDashes[i / 2 % std::size(kDashes)] ? kDashes[i / 2 % std::size(kDashes)] : "none", left,
-        left + 28, at, at);
+        i % kColours, dash_of(i), left, left + 28, at, at);
     out += text_at(left + 36, at + 4, "start", series[i].name);
   }
   return out + "</svg>\n";
@@ -185,8 +204,8 @@ std::string svg_heatmap(std::span<const double> values, const SvgHeatmap& m, boo
   for (const std::string& l : m.column_labels) tallest = std::max(tallest, display_width(l));
   const int cell = static_cast<int>(std::clamp<int64_t>(560 / std::max<int64_t>(columns, 1), 14, 44));
   const int cell_height = std::min(cell, 28), left = 28 + 8 * widest, top = 44 + 8 * tallest;
-  const int width = left + cell * static_cast<int>(columns) + 16,
-            height = top + cell_height * static_cast<int>(rows) + 16;
+  const int width = left + cell * static_cast<int>(columns) + 16, bottom = top + cell_height * static_cast<int>(rows),
+            height = bottom + 34;
   std::string out = opened(std::max(width, 24 + 7 * display_width(m.title)), height, m.title, standalone);
   out += text_at(8, 18, "start", m.title, " font-weight=\"bold\"");
   const std::string rows_are = m.row_axis.empty() ? "" : "↓ " + m.row_axis + "   ";
@@ -202,9 +221,7 @@ std::string svg_heatmap(std::span<const double> values, const SvgHeatmap& m, boo
     for (int64_t c = 0; c < columns; ++c) {
       const double v = values[static_cast<size_t>(r * columns + c)], x = left + cell * static_cast<double>(c);
       const double share = std::isfinite(v) ? std::clamp((v - m.low) / (m.high - m.low), 0.0, 1.0) : 0;
-      const auto mix = [&](double from, double to) { return static_cast<int>(from + share * (to - from)); };
-      out += fmt::format("<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{}\" height=\"{}\" fill=\"#{:02x}{:02x}{:02x}\"/>", x,
-                         y, cell - 1, cell_height - 1, mix(236, 8), mix(240, 48), mix(246, 107));
+      out += shaded(x, y, cell - 1, cell_height - 1, share);
       if (cell >= 30)
         out += text_at(x + cell / 2.0, y + cell_height / 2.0 + 4, "middle",
                        std::isfinite(v) ? fmt::format("{:.2f}", v) : "",
@@ -212,7 +229,7 @@ std::string svg_heatmap(std::span<const double> values, const SvgHeatmap& m, boo
     }
     out += "\n";
   }
-  return out + "</svg>\n";
+  return out + colour_scale(8, bottom + 12, m.low, m.high) + "</svg>\n";
 }
 
 }  // namespace bary

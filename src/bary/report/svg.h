@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pictures as SVG: line plots and heatmaps, drawn with classes so that one style sheet serves a light and a dark page.
-// Lines differ in colour, dash and marker, never in colour alone (colours after Okabe and Ito 2008).
+// Lines differ in colour and in dash, never in colour alone (colours after Okabe and Ito 2008); lines of few points
+// have them marked.
 #pragma once
 #include <span>
 #include <string>

@@ -33,6 +33,13 @@ TEST(Svg, PointsThatCannotBeDrawnAreLeftOut) {
   EXPECT_EQ(svg.find("inf"), std::string::npos);
 }
 
+TEST(Svg, LinesOfOneColourHaveOtherDashes) {
+  const std::vector<Series> s(10, {"line", {1, 2}, {3, 4}});
+  const std::string svg = svg_line_plot(s, {.title = "t", .x_label = "x", .y_label = "y"}, false);
+  EXPECT_EQ(count(svg, "class=\"s0\" fill"), 2);
+  EXPECT_EQ(count(svg, "class=\"s0\" fill=\"none\" stroke-width=\"2\" stroke-dasharray=\"none\""), 1);
+}
+
 TEST(Svg, NothingToDrawIsStillAPicture) {
   const std::string svg = svg_line_plot({}, {.title = "empty", .x_label = "", .y_label = ""}, false);
   EXPECT_EQ(count(svg, "</svg>"), 1);
@@ -41,7 +48,7 @@ TEST(Svg, NothingToDrawIsStillAPicture) {
 TEST(Svg, AHeatmapHasACellForEachValue) {
   const std::vector<double> v{0, 0.5, 1, std::nan(""), 2, -1};
   const std::string svg = svg_heatmap(v, {"m", "row", "column", {"a", "b"}, {"x", "y", "z"}}, false);
-  EXPECT_EQ(count(svg, "<rect"), 7);  // and the ground
+  EXPECT_EQ(count(svg, "<rect"), 6 + 1 + 9);  // and the ground, and the scale of colours
   EXPECT_THROW(svg_heatmap(v, {"m", "", "", {"a"}, {"x", "y"}}, false), Error);
 }
 
@@ -56,6 +63,8 @@ TEST(Svg, TicksAreRoundAndInside) {
     }
   }
   EXPECT_EQ(axis_ticks(1, 1000, 4, true), (std::vector<double>{1, 10, 100, 1000}));
+  EXPECT_LE(axis_ticks(1e-30, 1, 6, true).size(), 12u);  // powers of a power of ten
+  EXPECT_GE(axis_ticks(1e-30, 1, 6, true).size(), 3u);
   EXPECT_TRUE(axis_ticks(1, 1, 5, false).empty());
 }
 
