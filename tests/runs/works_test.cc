@@ -199,5 +199,56 @@ TEST(Command, JsonSaysWhatTheTextSays) {
   EXPECT_TRUE(attention.contains("isa"));
 }
 
+TEST(Command, TokenFilesAreCodedAndPartedAlready) {
+  Workplace work;
+  work.write("text.txt", made_up_text(400));
+  ASSERT_EQ(shell(work.path(), "bary data text.txt --tokenizer byte --out_dir tokens").code, 0);
+  const std::string small =
+      "bary train tokens --max_iters 1 --out_dir run --block_size 16 --n_embd 32 --n_head 2 --batch_size 4 "
+      "--eval_iters 2 ";
+  for (const char* option : {"--tokenizer char", "--val_fraction 0.3", "--ties hf", "--vocab_size 300"}) {
+    const Ran r = shell(work.path(), small + option);
+    EXPECT_EQ(r.code, 2) << option;
+    EXPECT_NE(r.err.find("token files"), std::string::npos) << r.err;
+  }
+  ASSERT_EQ(shell(work.path(), small).code, 0);
+  EXPECT_EQ(shell(work.path(), "bary eval run --split val").code, 0);
+  const Ran all = shell(work.path(), "bary eval run --split all");
+  EXPECT_EQ(all.code, 2);
+  EXPECT_NE(all.err.find("train.bin and val.bin"), std::string::npos) << all.err;
+}
+
+TEST(Command, AModelKeepsItsTokenizer) {
+  Workplace work;
+  work.write("text.txt", made_up_text(400));
+  train(work, "--max_iters 1 --out_dir run");
+  const std::string before = work.read("run/last/tokenizer.json");
+  for (const char* line : {"bary data text.txt --tokenizer byte --out_dir run/last",
+                           "bary tokenizer train text.txt --vocab_size 260 --out run/last/tokenizer.json",
+                           "bary tokenizer train text.txt --vocab_size 260 --out run/tokenizer.json"}) {
+    const Ran r = shell(work.path(), line);
+    EXPECT_EQ(r.code, 2) << line;
+    EXPECT_NE(r.err.find("holds a model"), std::string::npos) << r.err;
+  }
+  EXPECT_EQ(work.read("run/last/tokenizer.json"), before);
+  const Ran folder = shell(work.path(), "bary tokenizer train text.txt --vocab_size 260 --out run");
+  EXPECT_EQ(folder.code, 2);
+  EXPECT_NE(folder.err.find("is a folder"), std::string::npos) << folder.err;
+}
+
+// B is past its first look at the folder, waiting for its text, while A trains there to the end.
+TEST(Command, ARunThatEndedMeanwhileIsKept) {
+  Workplace work;
+  work.write("text.txt", made_up_text(400));
+  const Ran r =
+      shell(work.path(), "mkfifo pipe && { bary train - --max_iters 2 --out_dir run" + kSmall +
+                             " < pipe 2> b.err & b=$!; exec 3> pipe; sleep 1; bary train text.txt --max_iters 3 "
+                             "--out_dir run" +
+                             kSmall + " > /dev/null 2>&1 || exit 9; cat text.txt >&3; exec 3>&-; wait $b; }");
+  EXPECT_EQ(r.code, 2) << r.err;
+  EXPECT_NE(work.read("b.err").find("holds a run already"), std::string::npos) << work.read("b.err");
+  EXPECT_EQ(nlohmann::json::parse(work.read("run/last/state.json"))["step"], 3);
+}
+
 }  // namespace
 }  // namespace bary::runs_test

@@ -24,29 +24,47 @@ size_t character_length(std::string_view text) {
   return bad ? 0 : length;
 }
 
+// Appends the character at the start of `text`, made safe, and says how many bytes that was.
+size_t append_safe(std::string& out, std::string_view text) {
+  const size_t length = character_length(text);
+  const auto byte = static_cast<unsigned char>(text[0]);
+  // C1 control characters (C2 80 .. C2 9F) start escape sequences in some terminals.
+  const bool control =
+      byte < 0x20 || byte == 0x7F || (byte == 0xC2 && length == 2 && static_cast<unsigned char>(text[1]) < 0xA0);
+  const size_t n = std::max<size_t>(length, 1);
+  if (length != 0 && !control) {
+    out.append(text, 0, n);
+    return n;
+  }
+  for (size_t i = 0; i < n; ++i) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i]));
+  return n;
+}
+
 }  // namespace
+
+std::string printable(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    if (text[i] == '\n' || text[i] == '\t') {
+      out += text[i++];
+    } else {
+      i += append_safe(out, text.substr(i));
+    }
+  }
+  return out;
+}
 
 std::string quote(std::string_view text, size_t longest) {
   std::string out = "\"";
   size_t i = 0;
-  while (i < text.size()) {
-    size_t length = character_length(text.substr(i));
-    if (i + std::max<size_t>(length, 1) > longest) break;
-    auto byte = static_cast<unsigned char>(text[i]);
-    // C1 control characters (C2 80 .. C2 9F) start escape sequences in some terminals.
-    bool control =
-        byte < 0x20 || byte == 0x7F || (byte == 0xC2 && length == 2 && static_cast<unsigned char>(text[i + 1]) < 0xA0);
-    if (length == 0 || (control && length == 1)) {
-      out += byte == '\n' ? std::string("\\n") : byte == '\t' ? std::string("\\t") : fmt::format("\\x{:02x}", byte);
-      i += 1;
-    } else if (control) {
-      out += fmt::format("\\x{:02x}\\x{:02x}", byte, static_cast<unsigned char>(text[i + 1]));
-      i += 2;
-    } else {
-      if (byte == '"' || byte == '\\') out += '\\';
-      out.append(text, i, length);
-      i += length;
+  while (i < text.size() && i + std::max<size_t>(character_length(text.substr(i)), 1) <= longest) {
+    const char c = text[i];
+    if (c == '\n' || c == '\t') {
+      out += c == '\n' ? "\\n" : "\\t", ++i;
+      continue;
     }
+    if (c == '"' || c == '\\') out += '\\';
+    i += append_safe(out, text.substr(i));
   }
   out += '"';
   if (i < text.size()) out += fmt::format(" (and {} bytes more)", text.size() - i);

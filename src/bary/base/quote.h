@@ -10,6 +10,10 @@ namespace bary {
 // of what is missing, so that neither an escape sequence nor a megabyte reaches the terminal.
 std::string quote(std::string_view text, size_t longest = 60);
 
+// Lines as they are, but for what a terminal would act on: control characters (not line feeds and tabs) and invalid
+// UTF-8 as \xNN.
+std::string printable(std::string_view text);
+
 // A name of letters, digits, '_', '-' and '.' as it is, anything else quoted.
 std::string quote_if_odd(std::string_view name);
 

@@ -46,5 +46,14 @@ TEST(JoinedWithOr, Lists) {
   EXPECT_EQ(joined_with_or(names, 3), "a, b or c");
 }
 
+TEST(Printable, KeepsLinesAndDisarmsTheRest) {
+  EXPECT_EQ(printable("a \"b\"\n\tc \\"), "a \"b\"\n\tc \\");
+  EXPECT_EQ(printable("\x1b]52;c;x\x07"), "\\x1b]52;c;x\\x07");
+  EXPECT_EQ(printable("\xC2\x9B"
+                      "31m \xFF \r"),
+            "\\xc2\\x9b31m \\xff \\x0d");
+  EXPECT_EQ(printable("\xC3\xA9\xE2\x86\x92"), "\xC3\xA9\xE2\x86\x92");
+}
+
 }  // namespace
 }  // namespace bary

@@ -62,6 +62,7 @@ int run_data(std::span<const std::string> args, Io& io) {
   BARY_CHECK(!r.out_dir.empty(), "data: --out_dir is missing; name the folder to write to");
   Tokenizer tokenizer = load_tokenizer(r.tokenizer);
   std::filesystem::path folder = r.out_dir;
+  refuse_to_replace_a_models("data", folder / "tokenizer.json");
   check_writable(folder);  // refused before the work, and nothing is left if the text is refused
   CorpusOptions where;
   where.corpus_path = r.corpus_path;

@@ -85,6 +85,16 @@ void check_options(const EvalRequest& r, const Options& o, const std::string& fo
              fmt::format("searches, and {} is one stack, which is judged token by token", folder));
 }
 
+void check_token_files(const EvalRequest& r, const Options& o) {
+  if (!is_token_folder(r.dataset)) return;
+  o.refuse({"val_fraction", "corpus"},
+           fmt::format("is of a text, and {} holds token files, which are coded and parted already", r.dataset));
+  std::error_code ignored;
+  BARY_CHECK(r.split != "all" || !std::filesystem::exists(std::filesystem::path(r.dataset) / "val.bin", ignored),
+             "eval: {} holds train.bin and val.bin, and --split all would be of one of them; ask for train or val",
+             r.dataset);
+}
+
 int eval_text(LoadedModel& m, const EvalRequest& r, Io& io) {
   DataOptions d;
   d.dataset = r.dataset, d.corpus = r.corpus, d.vocab_size = m.model->config().vocab_size;
@@ -122,7 +132,7 @@ int eval_text(LoadedModel& m, const EvalRequest& r, Io& io) {
                         {"tokens", e.tokens},
                         {"loss", e.loss()},
                         {"perplexity", e.perplexity()},
-                        {"bits_per_byte", e.bits_per_byte()}}) +
+                        {"bits_per_byte", e.bytes ? Json(e.bits_per_byte()) : Json()}}) +
              "\n");
     return kExitOk;
   }
@@ -147,23 +157,24 @@ int run_eval(std::span<const std::string> args, Io& io) {
   BARY_CHECK(!r.dataset.empty(), "eval: no text to predict: the run left no record of one; give --dataset");
   BARY_CHECK(r.dataset != "-" || o.asked("dataset"),
              "eval: the run learned its standard input, which is gone; name a text with --dataset (- reads one anew)");
+  check_token_files(r, o);
   return eval_text(m, r, io);
 }
 
 }  // namespace
 
 Command eval_command() {
-  return {
-      "eval",
-      "measure how well a model predicts a text",
-      "RUN|CHECKPOINT [--dataset TEXT] [--key value ...]",
-      {{"bary eval runs/book", "perplexity on the text held out in training"},
-       {"bary eval runs/book --split train", "and on as much of the text it learned from"},
-       {"bary eval runs/book --block_size 1024 --rope_scaling yarn --rope_factor 4", "read past the window trained at"},
-       {"bary eval runs/reverse --beam 4", "a model of pairs: exact match, BLEU and chrF beside the baselines"},
-       {"bary eval runs/book/last --dataset other.txt --split all --json", "on another text, for a program"}},
-      [] { return EvalRequest().options().help(); },
-      run_eval};
+  return {"eval",
+          "measure how well a model predicts a text",
+          "RUN|CHECKPOINT [--dataset TEXT] [--key value ...]",
+          {{"bary eval runs/book", "perplexity on the text held out in training"},
+           {"bary eval runs/book --split train", "and on as much of the text it learned from"},
+           {"bary eval runs/rotary --block_size 512 --rope_scaling yarn --rope_factor 4",
+            "a model with --pos rotary, read past its window of 128"},
+           {"bary eval runs/reverse --beam 4", "a model of pairs: exact match, BLEU and chrF beside the baselines"},
+           {"bary eval runs/book/last --dataset other.txt --split all --json", "on another text, for a program"}},
+          [] { return EvalRequest().options().help(); },
+          run_eval};
 }
 
 }  // namespace bary

@@ -109,6 +109,10 @@ int run_generate(std::span<const std::string> args, Io& io) {
   auto rest = o.parse_args(args);
   BARY_CHECK(rest.size() == 1, "generate: one model writes, {} came; name the folder of a run or checkpoint",
              rest.size());
+  if (r.generate.sampler.temperature == 0)
+    o.refuse({"top_k", "top_p", "min_p", "seed", "num_samples"}, "is of drawing, and --temperature 0 draws nothing");
+  if (!r.generate.cache) o.refuse({"prefill_chunk"}, "cuts what goes into the cache, and there is none");
+  if (r.json) o.refuse({"quiet"}, "leaves the summary out, and --json has none");
   if (o.asked("prompt_file")) o.refuse({"prompt"}, "is one prompt, and --prompt_file has others");
   check_sampler(r.generate.sampler);
   set_threads(static_cast<int>(r.threads));

@@ -11,6 +11,7 @@
 
 #include "bary/base/error.h"
 #include "bary/base/file.h"
+#include "bary/base/quote.h"
 
 namespace bary {
 namespace {
@@ -49,7 +50,7 @@ void Io::flush() {
 }
 
 void Io::note(std::string_view line) {
-  err << line << '\n' << std::flush;
+  err << printable(line) << '\n' << std::flush;
   err.clear();
 }
 

@@ -27,8 +27,9 @@ struct Io {
 
   void print(std::string_view text);  // a result, as it is; throws OutputClosed
   void flush();                       // throws OutputClosed
-  void note(std::string_view line);   // a line for people; a closed standard error is no reason to stop
-  void draw(std::string_view text);   // raw, for progress lines
+  void note(std::string_view
+                line);  // lines for people, printable (base/quote.h); a closed standard error is no reason to stop
+  void draw(std::string_view text);  // raw, for progress lines
 };
 
 Io system_io();  // the process' own streams

@@ -83,7 +83,7 @@ void show_vocabulary(const Tokenizer& tokenizer, const ShowRequest& r, bool merg
   }
   for (const char* key : {"kind", "vocab_size", "merges", "pattern", "ties", "fingerprint", "corpus_sha256"}) {
     std::string value = facts[key].is_string() ? facts[key].get<std::string>() : dump_json(facts[key], -1);
-    if (!value.empty()) io.print(fmt::format("{:<14} {}\n", key, value));
+    if (!value.empty()) io.print(fmt::format("{:<14} {}\n", key, printable(value)));
   }
   for (const auto& special : tokenizer.specials())
     io.print(fmt::format("{:<14} {} {}\n", "special", special.id, quote(special.text)));

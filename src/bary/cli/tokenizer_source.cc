@@ -22,4 +22,14 @@ Tokenizer load_tokenizer(const std::string& source) {
   return Tokenizer::load(path);
 }
 
+void refuse_to_replace_a_models(const char* command, const fs::path& file) {
+  std::error_code ignored;
+  const fs::path folder = file.parent_path();
+  const bool checkpoint = fs::exists(folder / "manifest.json", ignored),
+             run = file.filename() == "tokenizer.json" && fs::exists(folder / "run.json", ignored);
+  BARY_CHECK(!checkpoint && !run,
+             "{}: {} holds a model, whose tokenizer {} would take the place of; name another folder", command,
+             folder.string(), file.string());
+}
+
 }  // namespace bary

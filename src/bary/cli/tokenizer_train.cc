@@ -10,6 +10,7 @@
 #include "bary/base/quote.h"
 #include "bary/cli/token_json.h"
 #include "bary/cli/tokenizer_commands.h"
+#include "bary/cli/tokenizer_source.h"
 #include "bary/io/run_folder.h"
 #include "bary/report/format.h"
 #include "bary/report/progress.h"
@@ -117,8 +118,14 @@ int run_train(std::span<const std::string> args, Io& io) {
     options.refuse({"vocab_size", "ties", "pattern", "min_frequency", "max_token_length", "trace"},
                    "is for bpe, and --tokenizer char has one token for each character of the text");
   r.bpe.specials = split_at_commas(r.specials);
+  Tokenizer::bytes(r.bpe.specials);  // which refuses those that could not be told from bytes, before the work
   auto folder = std::filesystem::path(r.out).parent_path();
-  if (!folder.empty()) check_writable(folder);  // refused before the work, and nothing is left if the text is refused
+  std::error_code ignored;
+  BARY_CHECK(!std::filesystem::is_directory(r.out, ignored) && std::filesystem::path(r.out).has_filename(),
+             "tokenizer train: --out {} is a folder; name the file, for example {}", r.out,
+             (std::filesystem::path(r.out) / "tokenizer.json").string());
+  refuse_to_replace_a_models("tokenizer train", r.out);
+  check_writable(folder.empty() ? "." : folder);  // before the work; nothing is left if the text is refused
   CorpusOptions where;
   where.corpus_path = r.corpus_path;
   where.notice = [&](const std::string& line) { io.note(line); };

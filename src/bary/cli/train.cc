@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <optional>
 
 #include "bary/base/clock.h"
 #include "bary/base/json.h"
@@ -169,8 +170,8 @@ std::string measured(const TrainStart& s, const TrainResult& t) {
                        percent_text(t.val.accuracy()), whole, t.val.perplexity(), t.train.perplexity());
   }
   if (t.val.tokens)
-    return fmt::format("held-out perplexity {:.2f} (train {:.2f}), {:.3f} bits per byte\n", t.val.perplexity(),
-                       t.train.perplexity(), t.val.bits_per_byte());
+    return fmt::format("held-out perplexity {:.2f} (train {:.2f}){}\n", t.val.perplexity(), t.train.perplexity(),
+                       t.val.bytes ? fmt::format(", {:.3f} bits per byte", t.val.bits_per_byte()) : "");
   return t.train.tokens ? fmt::format("train perplexity {:.2f}; nothing is held out\n", t.train.perplexity()) : "";
 }
 
@@ -208,7 +209,8 @@ int run_train(std::span<const std::string> args, Io& io) {
   TrainStart s = prepare_training(r, io);
   const Peaks peaks{kernel::measure_fma_peak(), kernel::measure_tile_peak()};
   announce(r, s, peaks, io);
-  InterruptGuard guard;
+  std::optional<InterruptGuard> guard;
+  if (!r.train.eval_only) guard.emplace();  // a look has nothing to save: Ctrl-C ends it
   std::atomic<bool> stop{false};
   Screen screen(r, s, peaks, io);
   TrainHooks hooks = screen.hooks(&stop);
@@ -217,6 +219,7 @@ int run_train(std::span<const std::string> args, Io& io) {
     if (interrupted()) stop = true;
   };
   TrainLoop loop(r.train, *s.objective, hooks, r.record());
+  check_not_overwritten(r);  // again, now that the folder is ours alone: another run may have ended in it meanwhile
   if (r.train.init_from == "resume") loop.resume();
   TrainResult t = loop.run();
   if (!r.json) screen.plot();

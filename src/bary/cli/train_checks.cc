@@ -2,6 +2,7 @@
 #include "bary/cli/train_checks.h"
 
 #include "bary/io/run_folder.h"
+#include "bary/train/data.h"
 
 namespace bary {
 namespace {
@@ -10,6 +11,14 @@ void check_text(const TrainRequest& r, const Options& asked) {
   asked.refuse(
       {"data", "data_target", "source_tokenizer", "prefix", "batch_tokens", "symbols", "min_length", "max_length"},
       "is of pairs of texts, and there is no --task (pairs for a file of your own)");
+  if (is_token_folder(r.train.dataset)) {
+    const std::filesystem::path folder = r.train.dataset;
+    const std::string why =
+        fmt::format("is of a text, and {} holds token files, which are coded and parted already", folder.string());
+    asked.refuse({"tokenizer", "ties", "val_fraction", "corpus"}, why);
+    std::error_code ignored;
+    if (std::filesystem::exists(folder / "meta.json", ignored)) asked.refuse({"vocab_size"}, why);
+  }
   BARY_CHECK(r.train.sample_interval == 0 || r.model.arch != Arch::encoder,
              "train: --sample_interval {} lets the model write, and an encoder writes nothing; leave it out, and ask "
              "it with `bary fill` when it is trained",
@@ -53,6 +62,14 @@ void check_watching(const TrainConfig& t, const Options& asked) {
   BARY_CHECK(t.patience == 0 || t.val_fraction > 0,
              "train: patience {} waits for a better held-out loss, and val_fraction 0 holds nothing out; leave one out",
              t.patience);
+  BARY_CHECK(t.patience == 0 || t.eval_interval > 0,
+             "train: patience {} counts evaluations, and eval_interval 0 makes none on the way; leave one out",
+             t.patience);
+  BARY_CHECK(
+      t.save_interval == 0 || t.always_save_checkpoint,
+      "train: save_interval {} saves on the way, and always_save_checkpoint false keeps the best alone; leave one "
+      "out",
+      t.save_interval);
 }
 
 // Of a vocabulary that is there already, nothing is learned.

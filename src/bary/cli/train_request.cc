@@ -105,7 +105,8 @@ nlohmann::json record_of(const std::string& out_dir) {
 // A resumed run keeps its model and its text; what else is asked for is told.
 void compare_with_record(const Options& o, const nlohmann::json& record, std::vector<std::string>& changes) {
   const std::vector<std::string> shape = shape_options(),
-                                 fixed{"model", "tokenizer", "ties", "task", "source_tokenizer", "prefix"};
+                                 fixed{"model",  "tokenizer",   "ties", "task", "source_tokenizer",
+                                       "prefix", "val_fraction"};
   for (const OptionChange& c : o.differences(record)) {
     if (!o.asked(c.name) || one_of({"init_from", "out_dir", "json", "config", "overwrite", "eval_only"}, c.name))
       continue;

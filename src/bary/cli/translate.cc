@@ -158,7 +158,7 @@ int answer(const TranslateRequest& r, const Tokenizer& target, const Answers& an
     }
     for (const Hypothesis& h : found[i]) {
       if (r.beam.n_best > 1) io.print(fmt::format("{:10.4f}  ", h.score));
-      if (!stream) io.print(target.decode(h.ids) + "\n");
+      if (!stream) io.print(target.decode_text(h.ids) + "\n");
     }
     if (reads) show_attention(read(sources[i], found[i][0]), io);
   }

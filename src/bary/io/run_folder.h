@@ -34,7 +34,7 @@ std::string save_checkpoint(const std::filesystem::path& folder, const Checkpoin
                             Swap swap = Swap::automatic);
 
 struct LoadedCheckpoint {
-  std::filesystem::path folder;  // where it was found: NAME, or NAME.old after a kill inside a save
+  std::filesystem::path folder;  // where it was found: NAME, or NAME.tmp-old after a kill inside a save
   nlohmann::json config, state;
   std::string tokenizer, source_tokenizer;   // empty: it has none
   SafetensorsFile weights;                   // in the file until read; read_into() compares shapes

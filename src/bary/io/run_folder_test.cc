@@ -218,12 +218,12 @@ TEST(RunFolder, KilledAtAnyByteKeepsTheOneBefore) {
 TEST(RunFolder, KilledBetweenTheRenamesLoadsTheOneBefore) {
   TestFolder root;
   save_checkpoint(root / "last", Sample(1).checkpoint);
-  fs::rename(root / "last", root / "last.old");
+  fs::rename(root / "last", root / "last.tmp-old");
   expect_mark(root / "last", 1);
   EXPECT_TRUE(checkpoint_exists(root / "last"));
   save_checkpoint(root / "last", Sample(2).checkpoint, Swap::two_renames);
   expect_mark(root / "last", 2);
-  EXPECT_FALSE(fs::exists(root / "last.old"));
+  EXPECT_FALSE(fs::exists(root / "last.tmp-old"));
 }
 
 // A reader never meets a half-replaced checkpoint, whatever moment it comes at.

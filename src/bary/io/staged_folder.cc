@@ -37,7 +37,7 @@ fs::path resolved(const fs::path& target) {
   return path.has_filename() ? path : path.parent_path();
 }
 
-fs::path old_name(const fs::path& target) { return target.string() + ".old"; }
+fs::path old_name(const fs::path& target) { return target.string() + kStagedMark + "old"; }
 
 // Makes a folder's own entries last through a power cut; file systems that cannot are left alone.
 void sync_folder(const fs::path& path) {

@@ -3,8 +3,8 @@
 // kill, a crash or a full disk at any moment leaves the old folder or the new one, complete.
 //
 //   NAME.tmp-PID-N   being built (locked), or left by a killed process (not locked: removed by the next save)
-//   NAME.old         only where the file system cannot exchange two names in one step: the old folder, between two
-//   renames
+//   NAME.tmp-old     only where the file system cannot exchange two names in one step: the old folder, between two
+//                    renames (NAME.old would be what people call a copy of their own)
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -15,7 +15,7 @@ namespace bary {
 
 enum class Swap {
   automatic,    // one atomic exchange (renameat2) where the file system has it
-  two_renames,  // NAME -> NAME.old, new -> NAME; for file systems without the exchange, and to test that path
+  two_renames,  // NAME -> NAME.tmp-old, new -> NAME; for file systems without the exchange, and to test that path
 };
 
 class StagedFolder {
@@ -42,7 +42,7 @@ class StagedFolder {
   bool committed_ = false;
 };
 
-// Where to read: `target`, or NAME.old where a process was killed between its two renames; nothing where neither
+// Where to read: `target`, or NAME.tmp-old where a process was killed between its two renames; nothing where neither
 // exists.
 std::optional<std::filesystem::path> settled_folder(const std::filesystem::path& target);
 

@@ -91,7 +91,7 @@ TEST(StagedFolder, KilledBeforeTheSwap) {
 
 TEST(StagedFolder, KilledBetweenTheTwoRenames) {
   TestFolder root;
-  put(root / "last.old", "one");
+  put(root / "last.tmp-old", "one");
   put(root / "last.tmp-999999-0", "two");
   ASSERT_TRUE(settled_folder(root / "last"));
   EXPECT_EQ(read_file(*settled_folder(root / "last") / "a"), "one");
@@ -109,11 +109,24 @@ TEST(StagedFolder, KilledBetweenTheTwoRenames) {
 TEST(StagedFolder, KilledBehindTheTwoRenames) {
   TestFolder root;
   put(root / "last", "two");
-  put(root / "last.old", "one");
+  put(root / "last.tmp-old", "one");
   EXPECT_EQ(read_file(*settled_folder(root / "last") / "a"), "two");
   StagedFolder staged(root / "last", kOwned);
-  EXPECT_FALSE(fs::exists(root / "last.old"));
+  EXPECT_FALSE(fs::exists(root / "last.tmp-old"));
   EXPECT_EQ(read_file(root / "last" / "a"), "two");
+}
+
+TEST(StagedFolder, ACopyThatSomebodyMadeIsTheirs) {
+  for (Swap swap : {Swap::automatic, Swap::two_renames}) {
+    TestFolder root;
+    put(root / "last", "one");
+    put(root / "last.old", "a copy");
+    StagedFolder staged(root / "last", kOwned);
+    put(staged.path(), "two");
+    staged.commit(swap);
+    EXPECT_EQ(read_file(root / "last" / "a"), "two");
+    EXPECT_EQ(read_file(root / "last.old" / "a"), "a copy");
+  }
 }
 
 TEST(StagedFolder, KilledBehindTheExchangeKeepsAStrangersFile) {

@@ -8,6 +8,7 @@
 #include "bary/base/parallel.h"
 #include "bary/base/portable_math.h"
 #include "bary/tensor/tap.h"
+#include "bary/tensor/tape.h"
 
 namespace bary {
 namespace {
@@ -110,6 +111,7 @@ Tensor Stack::operator()(std::span<const int32_t> ids, int64_t B, const Pass& pa
   const int64_t T = B > 0 ? static_cast<int64_t>(ids.size()) / B : 0;
   check(pass, T);
   const Tables computed = tables();
+  if (Tape::active() && computed.rotary) Tape::active()->append([kept = computed.rotary] {});  // until backward is done
   Tensor x = embed(ids, B, pass, computed.sinusoids);
   for (const Block& block : blocks_) x = block(x, pass, computed.rotary.get());
   if (pass.cache) pass.cache->length += T;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "bary/base/error.h"
+#include "bary/base/quote.h"
 #include "bary/report/format.h"
 
 namespace bary {
@@ -14,10 +15,7 @@ namespace {
 std::string sign_of(const std::string& label) {
   if (label.empty()) return "?";
   if (label == " ") return "_";
-  std::string sign = label;
-  for (char& c : sign)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
-  return sign;
+  return label.find_first_of("\n\t") == std::string::npos ? printable(label) : "?";
 }
 
 std::string padded(const std::string& text, int width) {

@@ -89,6 +89,9 @@ Tensor attend(const AttentionSides& s, const AttentionOptions& o, const Tensor& 
 Tensor attention_by_definition(const Tensor& qkv, const AttentionOptions& o,
                                const std::function<Tensor(const Tensor&)>& edit) {
   const AttentionSides s = self_sides("attention_by_definition", qkv, o);
+  BARY_CHECK(o.dropout.p == 0,
+             "attention_by_definition: it drops nothing, and dropout {} came; edit patterns in evaluation",
+             o.dropout.p);
   BARY_CHECK(!o.cache, "attention_by_definition: it sees the whole text at once, and a cache came; run without one");
   Tensor q = columns(qkv, 0, s.H * s.D), k = columns(qkv, s.k_column, s.G * s.D),
          v = columns(qkv, s.v_column, s.G * s.D);
@@ -99,6 +102,10 @@ Tensor attention_by_definition(const Tensor& qkv, const AttentionOptions& o,
 Tensor cross_attention_by_definition(const Tensor& q, const Tensor& kv, const AttentionOptions& o,
                                      const std::function<Tensor(const Tensor&)>& edit) {
   const AttentionSides s = cross_sides("cross_attention_by_definition", q, kv, o);
+  BARY_CHECK(o.dropout.p == 0,
+             "cross_attention_by_definition: it drops nothing, and dropout {} came; edit patterns in "
+             "evaluation",
+             o.dropout.p);
   Tensor k = columns(kv, 0, s.G * s.D), v = columns(kv, s.v_column, s.G * s.D);
   return attend(s, o, q, repeat_heads(k, s.G, s.group()), repeat_heads(v, s.G, s.group()), edit);
 }

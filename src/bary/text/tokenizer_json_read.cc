@@ -14,6 +14,8 @@
 namespace bary {
 namespace {
 
+constexpr size_t kLongestAdded = 1024;  // bytes; the search for added tokens costs as many comparisons a byte of text
+constexpr size_t kMostPairs = 10'000;
 constexpr int64_t kMostIds = 1 << 22;  // checked before anything is sized by an id of the file
 constexpr std::string_view kEachCharacter = R"([\s\S])";
 
@@ -163,6 +165,9 @@ class Reader {
       const int64_t id = json_integer(added, "id", what_);
       for (const char* key : {"single_word", "lstrip", "rstrip"})
         if (flag(added, key, false, what_)) unsupported("added token option", key, "only false");
+      BARY_CHECK(token.text.size() <= kLongestAdded, "{}: the added token {} has {} bytes, at most {} are read", what_,
+                 quote(token.text), token.text.size(), kLongestAdded);
+      (flag(added, "normalized", !token.control, what_) ? late_ : early_).push_back(token.text);
       const auto listed = spelled_.find(token.text);
       const int64_t expected = listed != spelled_.end() ? listed->second : next;
       BARY_CHECK(
@@ -175,6 +180,25 @@ class Reader {
       if (listed != spelled_.end()) spelled_.erase(listed);
       parts_.specials.push_back(std::move(token));
     }
+    check_apart();
+  }
+
+  // Readers of this format look for tokens with "normalized": false in the whole text first, and for the others in what
+  // is left. That is one search for all of them, unless two can share letters of a text.
+  void check_apart() const {
+    auto meet = [](const std::string& a, const std::string& b) {  // b inside a, or beginning in it
+      for (size_t at = 0; at < a.size(); ++at)
+        if (const size_t n = std::min(b.size(), a.size() - at); a.compare(at, n, b, 0, n) == 0) return true;
+      return false;
+    };
+    BARY_CHECK(late_.size() * early_.size() <= kMostPairs,
+               "{}: has {} added tokens with \"normalized\": true and {} "
+               "without, too many to compare; give all of them the same",
+               what_, late_.size(), early_.size());
+    for (const std::string& a : late_)
+      for (const std::string& b : early_)
+        if (meet(a, b) || meet(b, a))
+          unsupported("added tokens that meet", a + " and " + b, "those of one \"normalized\"");
   }
 
   void fill_tokens() {
@@ -203,14 +227,17 @@ class Reader {
 
   void read_merges(const Json& list) {
     BARY_CHECK(list.is_array(), "{}: \"merges\" is not a list", what_);
-    std::unordered_set<uint64_t> seen;
+    std::vector<BpeMerge> all;
     for (size_t i = 0; i < list.size(); ++i) {
       const auto [left, right] = parts_of_merge(list[i], i);
-      const BpeMerge merge{id_of(left, i), id_of(right, i), id_of(left + right, i)};
-      // The first of equal pairs counts.
-      if (seen.insert(static_cast<uint64_t>(merge.left) << 32 | static_cast<uint32_t>(merge.right)).second)
-        parts_.merges.push_back(merge);
+      all.push_back({id_of(left, i), id_of(right, i), id_of(left + right, i)});
     }
+    // Of equal pairs the last counts, as in Hugging Face's reader, which keeps ranks in a map.
+    std::unordered_set<uint64_t> seen;
+    for (auto merge = all.rbegin(); merge != all.rend(); ++merge)
+      if (seen.insert(static_cast<uint64_t>(merge->left) << 32 | static_cast<uint32_t>(merge->right)).second)
+        parts_.merges.push_back(*merge);
+    std::reverse(parts_.merges.begin(), parts_.merges.end());
   }
 
   std::pair<std::string, std::string> parts_of_merge(const Json& merge, size_t number) const {
@@ -233,6 +260,7 @@ class Reader {
   }
 
   std::string what_;
+  std::vector<std::string> early_, late_;  // added tokens with "normalized": false, and true
   int64_t most_ids_;
   TokenizerParts& parts_;
   Vocabulary spelled_;

@@ -2,8 +2,10 @@
 #include "bary/train/checkpoint.h"
 
 #include <array>
+#include <fstream>
 #include <utility>
 
+#include "bary/base/quote.h"
 #include "bary/io/run_folder.h"
 #include "bary/model/count.h"
 
@@ -43,7 +45,7 @@ void check_no_more(const SafetensorsFile& file, const Parameters& layout, const 
     BARY_CHECK(layout.find(name),
                "{}: the file holds tensor {}, which a model of its config.json does not have; do the two "
                "belong together?",
-               (folder / "model.safetensors").string(), name);
+               (folder / "model.safetensors").string(), quote_if_odd(name));
 }
 
 }  // namespace
@@ -158,8 +160,21 @@ ModelConfig checkpoint_config(const std::filesystem::path& folder) {
   return checked_config(load_checkpoint(find_checkpoint(folder, true), {.optimizer = false}));
 }
 
+// Where a run goes on: `last`, but for a later `best` that was saved with its optimiser.
+static std::filesystem::path latest_checkpoint(const std::filesystem::path& folder) {
+  const std::filesystem::path last = find_checkpoint(folder, false), best = folder / "best";
+  auto step = [](const std::filesystem::path& checkpoint) {  // as it says of itself; whether that is whole is seen next
+    std::error_code ignored;
+    if (!std::filesystem::exists(checkpoint / "optimizer.safetensors", ignored)) return int64_t{-1};
+    const auto state = nlohmann::json::parse(std::ifstream(checkpoint / "state.json"), nullptr, false);
+    const bool known = state.is_object() && state.contains("step") && state["step"].is_number_integer();
+    return known ? state["step"].get<int64_t>() : int64_t{-1};
+  };
+  return checkpoint_exists(best) && step(best) > step(last) ? best : last;
+}
+
 nlohmann::json resume_into(const std::filesystem::path& folder, Model& model, AdamW& optimizer) {
-  LoadedCheckpoint c = load_checkpoint(find_checkpoint(folder, false));
+  LoadedCheckpoint c = load_checkpoint(latest_checkpoint(folder));
   BARY_CHECK(c.optimizer.has_value(),
              "{}: the checkpoint has no optimiser state, so the run cannot go on bit for bit; start "
              "from its weights with --init_from {}",

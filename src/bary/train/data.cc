@@ -28,12 +28,12 @@ std::vector<int32_t> encode_documents(const Tokenizer& tokenizer, const Corpus& 
   return ids;
 }
 
+}  // namespace
+
 bool is_token_folder(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(std::filesystem::path(path) / "train.bin", ignored);
 }
-
-}  // namespace
 
 Tokenizer make_tokenizer(const DataOptions& options, const Corpus& corpus) {
   const std::vector<std::string> specials = specials_for(options, corpus);
@@ -75,6 +75,7 @@ TrainData TrainData::load(const DataOptions& o, const std::optional<Tokenizer>& 
     data.train = data.files_->train.tokens();
     if (data.files_->val) data.val = data.files_->val->tokens();
     data.name = o.dataset, data.source = o.dataset;
+    if (data.files_->meta) data.sha256 = data.files_->meta->corpus_sha256;
   } else {
     CorpusOptions options;
     options.corpus_path = o.corpus;
@@ -96,8 +97,9 @@ TrainData TrainData::load(const DataOptions& o, const std::optional<Tokenizer>& 
   }
   if (data.tokenizer) {
     const Tokenizer& t = *data.tokenizer;
-    for (int32_t id = 0; id < data.vocab_size; ++id)  // a vocabulary may skip ids
-      data.bytes_of_token.push_back(t.has(id) ? static_cast<int32_t>(t.bytes_of(id).size()) : 0);
+    for (int32_t id = 0; id < data.vocab_size;
+         ++id)  // a vocabulary may skip ids; what stands between documents is no byte of theirs
+      data.bytes_of_token.push_back(t.has(id) && !t.is_special(id) ? static_cast<int32_t>(t.bytes_of(id).size()) : 0);
   }
   return data;
 }

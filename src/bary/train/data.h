@@ -23,6 +23,8 @@ struct DataOptions {
   std::function<void(const std::string&)> notice;
 };
 
+bool is_token_folder(const std::string& path);  // it holds train.bin
+
 class TrainData {
  public:
   TrainData() = default;

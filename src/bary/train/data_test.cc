@@ -91,6 +91,9 @@ TEST(TrainData, DocumentsArePartedByTheirToken) {
   TrainData d = TrainData::load(o, std::nullopt);
   EXPECT_EQ(d.vocab_size, 257);
   EXPECT_EQ(all(d.train), (std::vector<int32_t>{'a', 'a', 'a', 256, 'b', 'b', 256}));
+  int64_t bytes = 0;
+  for (int32_t id : all(d.train)) bytes += d.bytes_of_token[static_cast<size_t>(id)];
+  EXPECT_EQ(bytes, 5) << "what parts documents is no byte of theirs";
   EXPECT_TRUE(d.val.empty());
 }
 

@@ -23,6 +23,14 @@ TrainLoop::TrainLoop(const TrainConfig& config, const Objective& objective, Trai
       optimizer_(model_.parameters(), config.adamw),
       flops_per_step_(objective.flops_per_update()) {
   config_.check();
+  const bool judges = objective.has(Part::held_out);
+  BARY_CHECK(
+      judges || config_.always_save_checkpoint || config_.eval_only,
+      "train: nothing is held out, so no weights are the best, and always_save_checkpoint false keeps no others; "
+      "leave it out");
+  BARY_CHECK(judges || config_.patience == 0,
+             "train: patience {} waits for a better held-out loss, and nothing is held out; leave it out",
+             config_.patience);
   if (config_.eval_only) return;  // which writes nothing
   check_writable(config_.out_dir, static_cast<int64_t>(model_.parameters().count()) * 4 * 4 + (1 << 20));
   ensure_folder(config_.out_dir);
@@ -31,14 +39,21 @@ TrainLoop::TrainLoop(const TrainConfig& config, const Objective& objective, Trai
 
 void TrainLoop::resume() {
   nlohmann::json state = resume_into(config_.out_dir, model_, optimizer_);
+  resumed_ = true;
   start_step_ = optimizer_.updates();
   if (state.contains("step") && state["step"].is_number_integer()) start_step_ = state["step"].get<int64_t>();
-  if (state.contains("best_val_loss") && state["best_val_loss"].is_number()) {
+  auto whole = [&](const char* key, int64_t otherwise) {
+    return state.contains(key) && state[key].is_number_integer() ? state[key].get<int64_t>() : otherwise;
+  };
+  if (state.contains("loss") && state["loss"].is_number()) result_.final_loss = state["loss"].get<double>();
+  const bool measured_alike =
+      whole("eval_iters", config_.eval_iters) == config_.eval_iters &&
+      whole("eval_seed", static_cast<int64_t>(config_.eval_seed)) == static_cast<int64_t>(config_.eval_seed);
+  if (!measured_alike && hooks_.note)
+    hooks_.note("eval_iters or eval_seed is another than before, so the best is decided anew");
+  if (measured_alike && state.contains("best_val_loss") && state["best_val_loss"].is_number()) {
     has_best_ = true;
     result_.best_val_loss = state["best_val_loss"].get<double>();
-    auto whole = [&](const char* key, int64_t otherwise) {
-      return state.contains(key) && state[key].is_number_integer() ? state[key].get<int64_t>() : otherwise;
-    };
     result_.best_step = whole("best_step", -1);
     evaluations_since_best_ = whole("evaluations_since_best", 0);
   }
@@ -60,12 +75,14 @@ void TrainLoop::start_metrics() const {
   const std::filesystem::path path = std::filesystem::path(config_.out_dir) / "metrics.jsonl";
   std::string kept;
   std::error_code unreadable;  // is as good as not there
-  if (start_step_ > 0 && std::filesystem::exists(path, unreadable)) {
+  if (resumed_ && std::filesystem::exists(path, unreadable)) {
     std::istringstream lines(read_file(path));
     for (std::string line; std::getline(lines, line);) {
       const auto json = nlohmann::json::parse(line, nullptr, false);
       if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) continue;
-      if (json["step"].get<int64_t>() <= start_step_) kept += line + "\n";
+      const int64_t step = json["step"].get<int64_t>();
+      const bool end = step == start_step_ && json.contains("final");  // of a run that goes on now, or ends here again
+      if (step <= start_step_ && !end) kept += line + "\n";
     }
   }
   write_file_atomic(path, kept);
@@ -76,9 +93,9 @@ void TrainLoop::start_folder() const {
   const std::filesystem::path folder = config_.out_dir;
   write_file_atomic(folder / "run.json", dump_json(record_) + "\n");
   start_metrics();
-  for (const char* old : {"best", "best.old", "last", "last.old"}) {
+  for (const char* old : {"best", "best.tmp-old", "last", "last.tmp-old"}) {
     std::error_code error;
-    if (start_step_ == 0 && checkpoint_exists(folder / old)) std::filesystem::remove_all(folder / old, error);
+    if (!resumed_ && checkpoint_exists(folder / old)) std::filesystem::remove_all(folder / old, error);
     BARY_CHECK(!error, ErrorKind::system,
                "{}: an earlier run's checkpoint could not be removed ({}); give another out_dir",
                (folder / old).string(), error.message());
@@ -87,9 +104,9 @@ void TrainLoop::start_folder() const {
 
 TrainResult TrainLoop::run() {
   if (!config_.eval_only) start_folder();
-  if (start_step_ == 0 || config_.eval_only) evaluate(false);
+  if (!resumed_ || config_.eval_only) evaluate(false);
   auto due = [&](int64_t every) { return every > 0 && result_.steps % every == 0; };
-  while (!config_.eval_only && result_.steps < config_.max_iters) {
+  while (!config_.eval_only && result_.steps < config_.max_iters && patient()) {
     if (hooks_.stop && hooks_.stop->load()) {
       result_.interrupted = true;
       break;
@@ -100,12 +117,12 @@ TrainResult TrainLoop::run() {
     if (hooks_.sample && (due(config_.sample_interval) || (last && config_.sample_interval > 0)))
       hooks_.sample(result_.steps, model_);
     if (due(config_.save_interval) && !last) save(false);
-    if (config_.patience > 0 && evaluations_since_best_ >= config_.patience) {
-      result_.stopped_early = true;
-      break;
-    }
   }
-  if (!config_.eval_only && !result_.interrupted) evaluate(true);
+  result_.stopped_early = !config_.eval_only && !result_.interrupted && !patient();
+  if (!config_.eval_only && !result_.interrupted) {
+    save(false);  // before whole texts are read, which can take longer than a person waits
+    evaluate(true);
+  }
   if (!config_.eval_only && saved_at_ != result_.steps) save(false);
   result_.weights_sha256 = weights_hash(model_);
   return result_;
@@ -165,7 +182,7 @@ void TrainLoop::evaluate(bool final_one) {
     result_.best_val_loss = loss;
     result_.best_step = result_.steps;
     evaluations_since_best_ = 0;
-  } else if (judged.tokens > 0) {
+  } else if (judged.tokens > 0 && !final_one) {  // the look at the end is no turn of the run
     ++evaluations_since_best_;
   }
   if (final_one || config_.eval_only) result_.train = e.train, result_.val = e.val;
@@ -173,8 +190,10 @@ void TrainLoop::evaluate(bool final_one) {
   line.update({{"step", e.step},
                {"train_loss", to_json(e.train, "train")["train_loss"]},
                {"whole_text", final_one || config_.eval_iters == 0}});
+  if (final_one) line["final"] = true;
   metric(line);
   if (hooks_.evaluated) hooks_.evaluated(e);
+  if (final_one) saved_at_ = -1;  // what was saved before this look does not know of it
   if (!config_.eval_only && (e.best || config_.always_save_checkpoint)) save(e.best);
 }
 
@@ -184,21 +203,26 @@ void TrainLoop::save(bool best) {
              "train: after step {} parameter {} is not finite and is not saved: {}; try a "
              "lower --learning_rate, --grad_clip 1 or warm-up",
              result_.steps, damaged, last_good());
-  nlohmann::json state = {{"step", result_.steps}, {"seed", config_.seed}, {"loss", result_.final_loss}};
+  nlohmann::json state = {{"step", result_.steps},
+                          {"seed", config_.seed},
+                          {"loss", result_.final_loss},
+                          {"eval_iters", config_.eval_iters},
+                          {"eval_seed", config_.eval_seed}};
   if (has_best_) {
     state["best_val_loss"] = result_.best_val_loss, state["best_step"] = result_.best_step;
     state["evaluations_since_best"] = evaluations_since_best_;
   }
   const std::filesystem::path folder = config_.out_dir;
+  // The best first: after a failure between the two the older `last` comes this way again and finds it best again.
+  if (best) {
+    objective_.save(folder / "best", config_.always_save_checkpoint ? nullptr : &optimizer_, state);
+    if (hooks_.saved) hooks_.saved((folder / "best").string());
+  }
   if ((config_.always_save_checkpoint || result_.interrupted) && saved_at_ != result_.steps) {  // Ctrl-C loses nothing
     result_.last_folder = (folder / "last").string();
     objective_.save(result_.last_folder, &optimizer_, state);
     saved_at_ = result_.steps;
     if (hooks_.saved) hooks_.saved(result_.last_folder);
-  }
-  if (best) {
-    objective_.save(folder / "best", config_.always_save_checkpoint ? nullptr : &optimizer_, state);
-    if (hooks_.saved) hooks_.saved((folder / "best").string());
   }
 }
 

@@ -67,6 +67,7 @@ class TrainLoop {
   void metric(const nlohmann::json& line);
   void start_metrics() const;
   void start_folder() const;
+  bool patient() const { return config_.patience == 0 || evaluations_since_best_ < config_.patience; }
 
   TrainConfig config_;
   const Objective& objective_;
@@ -79,7 +80,7 @@ class TrainLoop {
   std::optional<FolderLock> lock_;  // two runs in one folder would mix
   double flops_per_step_ = 0;
   int64_t start_step_ = 0, evaluations_since_best_ = 0, saved_at_ = -1;
-  bool has_best_ = false;
+  bool has_best_ = false, resumed_ = false;
 };
 
 }  // namespace bary
