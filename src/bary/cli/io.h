@@ -27,8 +27,8 @@ struct Io {
 
   void print(std::string_view text);  // a result, as it is; throws OutputClosed
   void flush();                       // throws OutputClosed
-  void note(std::string_view
-                line);  // lines for people, printable (base/quote.h); a closed standard error is no reason to stop
+  // Lines for people, printable (base/quote.h); a closed standard error is no reason to stop.
+  void note(std::string_view line);
   void draw(std::string_view text);  // raw, for progress lines
 };
 
