@@ -32,8 +32,8 @@ inline constexpr int64_t kTimed = 512, kTimedWidth = 128;
 // least longest + 1 tokens. Row fields "lengths" and "norms".
 void add_gradient_norms(nlohmann::json& row, const LanguageModel& model,
                         const std::vector<std::vector<int32_t>>& sequences, int64_t longest);
-// The T up to which the norm is at least kReach of that at the first: behind the last length where it is, on the
-// straight line of logarithms to the next. NaN without rows.
+// The T at which the norm falls below kReach of that at the first length: between two lengths on the straight line
+// through their logarithms, the last length where it never does. NaN without rows.
 double reach(const std::vector<double>& lengths, const std::vector<double>& norms);
 
 // As it is made, width 128, random tokens: gradient norms, and what is left of another token 5 at the tokens after it
