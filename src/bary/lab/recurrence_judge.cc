@@ -50,7 +50,8 @@ void tell_gradients(const Rows& rows, Findings& f) {
     t.row(cells);
   }
   f.figures = {start, trained, other};
-  f.tables.emplace_back("gradients (seed 1; reach: mean over seeds of the T up to which a thousandth of T = 4's is left)", t);
+  f.tables.emplace_back(
+      "gradients (seed 1; reach: mean over seeds of the T up to which a thousandth of T = 4's is left)", t);
 }
 
 void tell_copies(const Rows& rows, Findings& f) {
