@@ -111,7 +111,7 @@ std::string section(const Judged& j) {
         map_table(m));
   for (const auto& [title, table] : j.findings.tables) out += table_html(title, table);
   for (const std::string& n : j.findings.notes) out += "<p class=\"note\">" + escaped(n) + "</p>\n";
-  return out + "<p class=\"note\">Last measured on: " + escaped(machine_text(j.machine)) + "</p></section>\n";
+  return out + "<p class=\"note\">Measured on: " + escaped(machines_text(j.machines)) + "</p></section>\n";
 }
 
 }  // namespace
@@ -128,7 +128,7 @@ std::string html_page(const std::vector<Judged>& all, const Setting& setting) {
       "them, cells whose figure is lost stay empty.</p>\n<nav aria-label=\"experiments\"><ul>\n",
       budget_text(setting.budget), escaped(setting.corpus));
   for (const Judged& j : all) {
-    if (j.machine.is_null()) continue;
+    if (j.machines.empty()) continue;
     int counts[3] = {0, 0, 0};
     for (const Outcome& o : j.findings.outcomes) ++counts[static_cast<int>(o.verdict)];
     out += fmt::format("<li><a href=\"#{0}\">{0}</a>: {1} hold, {2} do not, {3} undecided</li>\n",
@@ -136,7 +136,7 @@ std::string html_page(const std::vector<Judged>& all, const Setting& setting) {
   }
   out += "</ul></nav>\n";
   for (const Judged& j : all)
-    if (!j.machine.is_null()) out += section(j);
+    if (!j.machines.empty()) out += section(j);
   return out + "</main></body></html>\n";
 }
 

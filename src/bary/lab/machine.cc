@@ -5,6 +5,8 @@
 
 #include <fstream>
 
+#include "bary/base/error.h"
+#include "bary/base/json.h"
 #include "bary/base/parallel.h"
 #include "bary/kernel/target.h"
 
@@ -26,10 +28,25 @@ nlohmann::json this_machine() {
   return {{"cpu", processor()}, {"cores", available_cores()}, {"threads", threads()}, {"isa", kernel::active_isa()}};
 }
 
-std::string machine_text(const nlohmann::json& m) {
-  if (!m.is_object()) return "";
-  return fmt::format("{}, {} cores, {} threads, {}", m.value("cpu", "unknown processor"), m.value("cores", 0),
-                     m.value("threads", 0), m.value("isa", "?"));
+void check_machines(const nlohmann::json& machines, const std::string& what) {
+  BARY_CHECK(machines.is_array(), "{}: \"machines\" is not a list; give another --out_dir", what);
+  for (const auto& m : machines) {
+    json_string(m, "cpu", what);
+    json_string(m, "isa", what);
+    json_integer(m, "cores", what);
+    json_integer(m, "threads", what);
+  }
+}
+
+std::string machines_text(const nlohmann::json& machines) {
+  auto some = [](const nlohmann::json& n, const char* what) {
+    return fmt::format("{} {}{}", n.get<int64_t>(), what, n == 1 ? "" : "s");
+  };
+  std::string text;
+  for (const auto& m : machines)
+    text += fmt::format("{}{}, {}, {}, {}", text.empty() ? "" : "; ", m["cpu"].get<std::string>(),
+                        some(m["cores"], "core"), some(m["threads"], "thread"), m["isa"].get<std::string>());
+  return text;
 }
 
 }  // namespace bary::lab

@@ -6,7 +6,9 @@
 
 namespace bary::lab {
 
-nlohmann::json this_machine();                            // cpu, cores, threads, isa
-std::string machine_text(const nlohmann::json& machine);  // one line; "" of null
+nlohmann::json this_machine();  // cpu, cores, threads, isa
+// Input Error where a file of `what` holds something else than a list of these
+void check_machines(const nlohmann::json& machines, const std::string& what);
+std::string machines_text(const nlohmann::json& machines);  // in one line, the first one first
 
 }  // namespace bary::lab

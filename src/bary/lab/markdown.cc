@@ -48,7 +48,7 @@ MarkdownReport markdown_report(const std::vector<Judged>& all, const Setting& se
       "empty.\n\n",
       budget_text(setting.budget), plain(setting.corpus));
   for (const Judged& j : all) {
-    if (j.machine.is_null()) continue;
+    if (j.machines.empty()) continue;
     const std::string& name = j.experiment->name;
     text += fmt::format("## {}\n{}\n\n", name, j.experiment->question);
     Table claims({{"claim", Align::left},
@@ -76,7 +76,7 @@ MarkdownReport markdown_report(const std::vector<Judged>& all, const Setting& se
                           true));
     for (const auto& [title, table] : j.findings.tables) text += plain(title) + "\n\n" + table_markdown(table);
     for (const std::string& n : j.findings.notes) text += plain(n) + "\n\n";
-    text += "Last measured on: " + machine_text(j.machine) + "\n\n";
+    text += "Measured on: " + machines_text(j.machines) + "\n\n";
   }
   return out;
 }

@@ -13,7 +13,7 @@ namespace bary::lab {
 struct Judged {
   const Experiment* experiment;
   Findings findings;
-  nlohmann::json machine;
+  nlohmann::json machines;
 };
 // Judges the rows that are there.
 Judged judge(const Experiment& e, const Results& results);

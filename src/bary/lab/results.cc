@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bary/lab/results.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "bary/base/error.h"
 #include "bary/base/file.h"
 #include "bary/base/json.h"
+#include "bary/lab/machine.h"
 #include "bary/text/corpus_shakespeare.h"
 
 namespace bary::lab {
@@ -72,7 +75,8 @@ void Results::read(const std::filesystem::path& file) {
     const std::string where = what + ", " + name;
     Part p;
     p.revision = static_cast<int>(json_integer(part, "revision", where));
-    p.machine = json_member(part, "machine", where);
+    p.machines = json_member(part, "machines", where);
+    check_machines(p.machines, where);
     const Json& rows = json_member(part, "rows", where);
     BARY_CHECK(rows.is_object(), "{}: \"rows\" is not an object; give another --out_dir", where);
     for (const auto& [key, row] : rows.items()) p.rows[key] = row;
@@ -81,17 +85,20 @@ void Results::read(const std::filesystem::path& file) {
 }
 
 void Results::write() const {
-  Json all = Json::object();
+  auto line = [](const Json& j) { return dump_json(j, -1); };
+  std::vector<std::string> experiments;
   for (const auto& [name, p] : parts_) {
-    all[name] = {{"revision", p.revision}, {"machine", p.machine}, {"rows", Json(p.rows)}};
+    std::vector<std::string> rows;
+    for (const auto& [key, row] : p.rows) rows.push_back(fmt::format("{}: {}", line(key), line(row)));
+    experiments.push_back(fmt::format("{}: {{\"revision\": {}, \"machines\": {}, \"rows\": {{\n{}\n}}}}", line(name),
+                                      p.revision, line(p.machines), fmt::join(rows, ",\n")));
   }
-  const Json j = {{"format", kResultsFormat},
-                  {"version", BARY_VERSION},
-                  {"budget", budget_text(setting_.budget)},
-                  {"corpus", setting_.corpus},
-                  {"corpus_sha256", setting_.corpus_sha256},
-                  {"experiments", all}};
-  write_file_atomic(folder_ / kResultsName, dump_json(j, 1) + "\n");
+  write_file_atomic(
+      folder_ / kResultsName,
+      fmt::format("{{\"format\": {}, \"version\": {}, \"budget\": {}, \"corpus\": {}, \"corpus_sha256\": {},\n"
+                  "\"experiments\": {{\n{}\n}}}}\n",
+                  kResultsFormat, line(BARY_VERSION), line(budget_text(setting_.budget)), line(setting_.corpus),
+                  line(setting_.corpus_sha256), fmt::join(experiments, ",\n")));
 }
 
 void Results::set_corpus_sha256(const std::string& sha256) {
@@ -113,15 +120,15 @@ bool Results::outdated(const Experiment& e) const {
 
 void Results::add(const Experiment& e, const std::string& key, Json row, const Json& machine) {
   Part& p = parts_[e.name];
-  if (p.revision != e.revision) p = {e.revision, {}, {}};
+  if (p.revision != e.revision) p = {e.revision, {}, Json::array()};
   p.rows[key] = std::move(row);
-  p.machine = machine;
+  if (std::find(p.machines.begin(), p.machines.end(), machine) == p.machines.end()) p.machines.push_back(machine);
   write();
 }
 
-Json Results::machine(const Experiment& e) const {
+Json Results::machines(const Experiment& e) const {
   auto p = parts_.find(e.name);
-  return p == parts_.end() ? Json() : p->second.machine;
+  return p == parts_.end() ? Json::array() : p->second.machines;
 }
 
 int64_t Results::seeds(const Experiment& e) const {

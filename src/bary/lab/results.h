@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file of a lab: results.json, every finished row by experiment and key, written anew as a whole after each row.
+// The file of a lab: results.json, every finished row by experiment and key, written anew as a whole after each row. A
+// row is one line, so that two states of the file compare row by row.
 #pragma once
 #include <filesystem>
 #include <map>
@@ -11,7 +12,7 @@
 namespace bary::lab {
 
 inline constexpr const char* kResultsName = "results.json";
-inline constexpr int kResultsFormat = 1;
+inline constexpr int kResultsFormat = 2;
 
 struct Setting {  // what the rows of one file have in common
   Budget budget = Budget::quick;
@@ -36,15 +37,16 @@ class Results {
   bool outdated(const Experiment& e) const;  // rows are there, of another revision
   // Keeps the row and writes the file; on an error of the machine the file stays as it was.
   void add(const Experiment& e, const std::string& key, nlohmann::json row, const nlohmann::json& machine);
-  nlohmann::json machine(const Experiment& e) const;  // where its last row was measured; null if nowhere
-  int64_t seeds(const Experiment& e) const;           // most runs of any row
+  // Where its rows were measured, each machine once, the first one first; empty if nowhere
+  nlohmann::json machines(const Experiment& e) const;
+  int64_t seeds(const Experiment& e) const;  // most runs of any row
   const std::filesystem::path& folder() const { return folder_; }
 
  private:
   struct Part {
     int revision = 0;
     Rows::Map rows;
-    nlohmann::json machine;
+    nlohmann::json machines = nlohmann::json::array();
   };
   void read(const std::filesystem::path& file);
   void write() const;

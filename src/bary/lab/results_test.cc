@@ -48,7 +48,7 @@ class LabResults : public testing::Test {
     const Experiment* chosen[] = {&e};
     RunHooks hooks;
     hooks.stop = [&] { return measured_ == stop_at; };
-    return run_experiments(chosen, {}, results, hooks);
+    return run_experiments(chosen, {{}, {}, machine_}, results, hooks);
   }
   std::string refusal() {
     try {
@@ -63,6 +63,7 @@ class LabResults : public testing::Test {
 
   std::filesystem::path folder_;
   int64_t measured_ = 0;
+  nlohmann::json machine_ = {{"cpu", "one"}, {"cores", 2}, {"threads", 1}, {"isa", "avx2"}};
 };
 
 TEST_F(LabResults, FinishedRowsAreNotRunAgain) {
@@ -107,12 +108,29 @@ TEST_F(LabResults, ARowThatThrowsLosesNoneBeforeIt) {
   EXPECT_EQ(Results::load(folder_).rows(e).all().size(), 1u);
 }
 
+TEST_F(LabResults, ARowIsALineAndEachMachineIsNamedOnce) {
+  const Experiment e = counting();
+  run(e, 2);
+  const std::string before = read_file(folder_ / kResultsName);
+  machine_["cpu"] = "another \"one\"";
+  run(e);
+  const std::string after = read_file(folder_ / kResultsName);
+  const size_t first = before.find("\n\"row/1\": {"), end = before.find("\n", before.find("\n\"row/2\": {") + 1);
+  ASSERT_NE(first, std::string::npos) << before;
+  EXPECT_NE(after.find(before.substr(first, end - first) + ",\n\"row/3\": {"), std::string::npos) << after;
+  const Judged j = judge(e, Results::load(folder_));
+  EXPECT_EQ(j.machines.size(), 2u);
+  EXPECT_NE(html_page({j}, {}).find("one, 2 cores, 1 thread, avx2; another &quot;one&quot;, 2 cores"),
+            std::string::npos)
+      << html_page({j}, {});
+}
+
 TEST_F(LabResults, AnotherFormatIsRefusedWithTheReason) {
   run(counting());
   std::string text = read_file(folder_ / kResultsName);
-  text.replace(text.find("\"format\": 1"), 11, "\"format\": 7");
+  text.replace(text.find("\"format\": 2"), 11, "\"format\": 7");
   write(text);
-  EXPECT_NE(refusal().find("written in format 7, this version reads format 1"), std::string::npos) << refusal();
+  EXPECT_NE(refusal().find("written in format 7, this version reads format 2"), std::string::npos) << refusal();
 }
 
 TEST_F(LabResults, AnotherBudgetOrTextIsNotMixedIn) {
@@ -131,9 +149,11 @@ TEST_F(LabResults, DamageIsRefusedAtEveryByte) {
     write(whole.substr(0, n));
     EXPECT_NE(refusal(), "(accepted)") << "cut after " << n << " bytes";
   }
-  for (const char* text : {"[]", "3", "{\"format\": 1}", "{\"format\": 1, \"budget\": \"huge\", \"corpus\": \"\"}",
-                           "{\"format\": 1, \"budget\": \"quick\", \"corpus\": \"a\", \"corpus_sha256\": \"\", "
-                           "\"experiments\": {\"x\": {\"revision\": 1, \"machine\": null, \"rows\": [1]}}}"}) {
+  for (const char* text : {"[]", "3", "{\"format\": 2}", "{\"format\": 2, \"budget\": \"huge\", \"corpus\": \"\"}",
+                           "{\"format\": 2, \"budget\": \"quick\", \"corpus\": \"a\", \"corpus_sha256\": \"\", "
+                           "\"experiments\": {\"x\": {\"revision\": 1, \"machines\": [], \"rows\": [1]}}}",
+                           "{\"format\": 2, \"budget\": \"quick\", \"corpus\": \"a\", \"corpus_sha256\": \"\", "
+                           "\"experiments\": {\"x\": {\"revision\": 1, \"machines\": [null], \"rows\": {}}}}"}) {
     write(text);
     EXPECT_NE(refusal(), "(accepted)") << text;
   }

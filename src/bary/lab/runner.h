@@ -13,7 +13,7 @@ namespace bary::lab {
 struct RunOptions {
   Plan plan;
   DataOptions data;        // of the text, read when the first unit asks for it
-  nlohmann::json machine;  // kept beside the rows
+  nlohmann::json machine;  // as this_machine() says it; kept beside the rows
 };
 
 struct RunProgress {

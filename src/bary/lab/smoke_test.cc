@@ -8,6 +8,7 @@
 #include "bary/base/error.h"
 #include "bary/base/file.h"
 #include "bary/base/random.h"
+#include "bary/lab/machine.h"
 #include "bary/lab/page.h"
 #include "bary/lab/runner.h"
 
@@ -42,7 +43,7 @@ TEST_P(LabSmoke, RunsAndJudges) {
   RunOptions options;
   options.plan = {Budget::smoke, 1, true};
   options.data.dataset = (folder / "text.txt").string();
-  options.machine = {{"cpu", "a test"}};
+  options.machine = this_machine();
   Results results = Results::open(folder, {Budget::smoke, options.data.dataset, ""});
   const Experiment* chosen[] = {&e};
   ASSERT_TRUE(run_experiments(chosen, options, results, {}));

@@ -43,7 +43,7 @@ Judged judge(const Experiment& e, const Results& results) {
   const Setting& s = results.setting();
   const Plan plan{s.budget, results.seeds(e), s.own_text()};
   const Rows rows = results.rows(e);
-  Judged j{&e, rows.all().empty() ? Findings() : e.judge(rows, plan), results.machine(e)};
+  Judged j{&e, rows.all().empty() ? Findings() : e.judge(rows, plan), results.machines(e)};
   if (rows.all().empty()) return j;
   if (std::string missing = what_is_missing(e, rows, plan); !missing.empty())
     j.findings.notes.insert(j.findings.notes.begin(), missing);
