@@ -175,14 +175,42 @@ TEST_F(BadInput, OptionsOfNoEffect) {
                                              {"--symbols", "5"},
                                              {"--window", "3"},
                                              {"--rope_theta", "500"},
+                                             {"--rope_original", "8"},
+                                             {"--rope_scaling", "yarn"},
+                                             {"--n_encoder_layer", "2"},
+                                             {"--share_embeddings", "true"},
+                                             {"--attend", "dot"},
+                                             {"--tie_embeddings", "true", "--head_bias", "true"},
+                                             {"--arch", "encoder", "--mask", "causal"},
+                                             {"--weight_decay", "0", "--decay_group", "linear"},
                                              {"--dataset", "text.txt"},
                                              {"--tokenizer", "byte"},
                                              {"--val_fraction", "0", "--patience", "2"}})
     refused(small(more), {more[more.size() - 2].substr(2)});
   refused({"train", "text.txt", "--arch", "lstm", "--pos", "rotary"}, {"--pos", "lstm"});
   refused({"params", "--arch", "lstm", "--pos", "rotary"}, {"--pos", "lstm"});
+  refused({"params", "gpt2", "--head_bias", "true"}, {"--head_bias", "tie_embeddings"});
+  refused({"params", "copy", "--attend", "dot"}, {"--attend", "encoder-decoder"});
+  refused({"train", "text.txt", "--arch", "gru", "--embed_scale", "true"}, {"--embed_scale", "gru"});
+  refused({"train", "--task", "reverse", "--arch", "decoder", "--n_encoder_layer", "2"},
+          {"--n_encoder_layer", "source"});
   refused({"train", "text.txt", "--task", "reverse"}, {"reverse", "pairs of its own"});
   refused({"train", "--task", "numbers-words", "--max_length", "30"}, {"--max_length", "numbers-words"});
+}
+// What a named model or a record has is not asked for, and an option that says what is so anyway is no mistake.
+TEST_F(BadInput, OptionsOfAnEffectOrUnasked) {
+  Ran r = bary(work_.path(), small({"--out_dir", "tied", "--tie_embeddings", "true", "--head_bias", "false"}));
+  EXPECT_EQ(r.code, 0) << r.err;
+  r = bary(work_.path(), {"train", "--init_from", "resume", "--out_dir", "tied", "--max_iters", "3"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  r = bary(work_.path(), small({"--out_dir", "full", "--arch", "encoder", "--mask", "full"}));
+  EXPECT_EQ(r.code, 0) << r.err;
+  r = shell(work_.path(),
+            "bary train --model copy --task copy --arch lstm --attend dot --share_embeddings true --n_embd 16 "
+            "--max_length 4 --batch_size 2 --max_iters 1 --eval_iters 2 --out_dir lstm");
+  EXPECT_EQ(r.code, 0) << r.err;
+  for (const char* name : {"gpt2", "annotated", "token", "tied"})
+    EXPECT_EQ(bary(work_.path(), {"params", name, "--vocab_size", "300"}).code, 0) << name;
 }
 TEST_F(BadInput, ConfigFiles) {
   work_.write("model.toml", "model = \"token\"\nmax_iters = 1\n");

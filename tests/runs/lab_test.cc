@@ -41,12 +41,20 @@ TEST_F(Lab, ACorpusTooSmallForItsWindowsIsRefusedAndFinishedRowsStay) {
   EXPECT_NE(work_.read("out/results.json").find("\"order\""), std::string::npos);
 }
 
+TEST_F(Lab, AHeldOutPartTooSmallIsRefusedBeforeTheTraining) {
+  std::string text;
+  for (int i = 0; text.size() < 4000; ++i) text += std::to_string(i * 7919) + " ";
+  work_.write("short.txt", text);
+  refused({"run", "positions", "--budget", "smoke", "--corpus", "short.txt", "--out_dir", "out"},
+          {"held-out part", "windows of 256", "257"});
+}
+
 TEST_F(Lab, RowsOfAnotherVersionAreRefusedWithTheReason) {
   ASSERT_EQ(lab({"run", "average", "--out_dir", "out"}).code, 0);
   std::string text = work_.read("out/results.json");
-  text.replace(text.find("\"format\": 1"), 11, "\"format\": 9");
+  text.replace(text.find("\"format\": 2"), 11, "\"format\": 9");
   work_.write("out/results.json", text);
-  refused({"run", "average", "--out_dir", "out"}, {"format 9", "format 1", "--out_dir"});
+  refused({"run", "average", "--out_dir", "out"}, {"format 9", "format 2", "--out_dir"});
   refused({"report", "--out_dir", "out"}, {"format 9"});
   EXPECT_EQ(work_.read("out/results.json"), text);
 }

@@ -134,6 +134,17 @@ TEST_F(Pairs, OneStackAnswersToo) {
   }
 }
 
+TEST_F(Pairs, AFileIsJudgedWholeUnlessANumberIsGiven) {
+  json("bary train --task copy --arch decoder --pos learned --max_iters 1 --out_dir run" + kSmall);
+  std::string lines;
+  for (int i = 0; i < 1001; ++i) lines += "abc\tabc\n";
+  work_.write("many.tsv", lines);
+  EXPECT_EQ(json("bary eval run --data many.tsv --json")["pairs"], 1001);
+  EXPECT_EQ(json("bary eval run --data many.tsv --count 0 --json")["pairs"], 1001);
+  EXPECT_EQ(json("bary eval run --data many.tsv --count 20 --json")["pairs"], 20);
+  EXPECT_EQ(json("bary eval run --json")["pairs"], 1000) << "pairs without end: a thousand of those held out";
+}
+
 TEST_F(Pairs, OptionsThatMeanNothingAreRefused) {
   json("bary train --task copy --max_iters 2 --out_dir pairs" + kSmall);
   refused("bary eval pairs --split train", {"--split", "pairs"});

@@ -12,9 +12,11 @@ namespace bary {
 
 // Why it failed decides what a program does next; the command maps it to its exit code (docs/errors.md).
 enum class ErrorKind {
-  input,    // the caller's mistake or a file that is not what it should be: refused before anything changed (exit 2)
-  system,   // the machine said no: disk full, no permission, out of memory (exit 1)
-  numeric,  // a loss or gradient that is not finite any more (exit 3)
+  // the caller's mistake, a file that is not what it should be, an output folder that cannot be written to: refused
+  // before anything changed (exit 2)
+  input,
+  system,   // the machine said no: disk full, no permission to read, out of memory (exit 1)
+  numeric,  // a loss, gradient, weight, logit or vector not finite; a causal model that sees the future (exit 3)
 };
 
 class Error : public std::runtime_error {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files: whole reads, read-only maps, and writes that are either complete or did not happen.
-// Every error names the path, what the system said and one next step. A path that is not what it should be is
-// ErrorKind::input; whatever else the system refuses (disk full, no permission, broken disk) is ErrorKind::system.
+// Every error names the path, what the system said and one next step. In reading a path that is not what it should be
+// (not there, a folder) is ErrorKind::input, and whatever else the system refuses (no permission, broken disk) is
+// ErrorKind::system. Writing a file throws ErrorKind::system whatever is refused; whether a folder can be written to is
+// asked beforehand, and that is ErrorKind::input (ensure_folder).
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -11,7 +11,7 @@ namespace bary {
 // One number per use of randomness, so that two uses never share a stream. Append only: the values are part of the
 // bits.
 enum class Purpose : uint32_t {
-  init = 1,        // a parameter's first value; index = position in the order of creation
+  init = 1,        // a parameter's first values; step = chunk of 2^14 of them, index = hash (FNV-1a) of its name
   batch = 2,       // the windows of a training step; index = global sequence
   eval_batch = 3,  // the fixed windows of an evaluation during a run
   dropout = 4,     // masks

@@ -32,7 +32,7 @@ const std::vector<Command>& commands();
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitSystem = 1;   // the machine said no, or something unexpected
 inline constexpr int kExitInput = 2;    // the request or a file is not what it should be
-inline constexpr int kExitNumeric = 3;  // a loss or gradient is not finite
+inline constexpr int kExitNumeric = 3;  // a number is not finite, or a model that should be causal sees the future
 inline constexpr int kExitInterrupted = 130;
 inline constexpr int kExitPipe = 141;  // the reader of standard output has gone
 

@@ -30,7 +30,8 @@ struct EvalRequest {
     o.add("dataset", &dataset, "text to predict (as in train; default: what the model was trained on)");
     o.add("corpus", &corpus, "where a named text lies");
     o.add("split", &split, "val, train (as much of its start as val has) or all", {.choices = {"val", "train", "all"}});
-    o.add("val_fraction", &val_fraction, "share held out, at the end", {.min = 0, .max = 1, .below_max = true});
+    o.add("val_fraction", &val_fraction, "share held out, at the end; unless given, the run's own, else the default",
+          {.min = 0, .max = 1, .below_max = true});
     o.add("block_size", &reading.block_size, "tokens in a window (0: as trained)", {.min = 0, .max = 1 << 30});
     reading.describe(o);
     o.add("partial", &partial, "count the last, shorter window too");
@@ -151,6 +152,7 @@ int run_eval(std::span<const std::string> args, Io& io) {
   set_threads(static_cast<int>(r.threads));
   const CheckpointKind kind = kind_of(rest[0]);
   check_options(r, o, rest[0], kind);
+  if (!r.pairs.data.empty() && !o.asked("count")) r.pairs.count = 0;  // a person's own file is judged whole
   if (kind.of_pairs) return eval_pairs(rest[0], kind, r.pairs, r.json, io);
   LoadedModel m = load_model(rest[0], r.reading);
   defaults_from_record(r, o, m.folder);

@@ -166,7 +166,8 @@ void PairEvalRequest::describe(Options& o) {
   o.add("data_target", &data_target, "the targets in a file of their own", {.value_name = "FILE"});
   o.add("min_length", &min_length, "shortest source of copy, reverse, sort (0: the run's)", {.min = 0, .max = 100000});
   o.add("max_length", &max_length, "longest", {.min = 0, .max = 100000});
-  o.add("count", &count, "held-out pairs (0: all of a list)", {.min = 0, .max = 1 << 24});
+  o.add("count", &count, "pairs to judge (0: all of a list); of --data all, unless a number is given",
+        {.min = 0, .max = 1 << 24});
   o.add("beam", &beam.beam, "beginnings that are followed (1: greedy)", {.min = 1, .max = 65536});
   o.add("length_penalty", &beam.length_penalty, "0: by probability, 1: by its mean over the tokens",
         {.min = 0, .max = 10});

@@ -28,6 +28,14 @@ int run_report(std::span<const std::string> args, Io& io) {
   const lab::MarkdownReport md = lab::markdown_report(all, results.setting(), "plots");
   ensure_folder(folder / "plots");
   for (const auto& [name, svg] : md.pictures) write_file_atomic(folder / "plots" / name, svg);
+  // Of an experiment that has fewer pictures than it had, the others would stay.
+  for (const lab::Judged& j : all) {
+    std::error_code ignored;
+    for (int number = 1;; ++number) {
+      const std::string name = fmt::format("{}-{}.svg", j.experiment->name, number);
+      if (!md.pictures.contains(name) && !std::filesystem::remove(folder / "plots" / name, ignored)) break;
+    }
+  }
   write_file_atomic(folder / "lab.md", md.text);
   write_file_atomic(folder / "lab.csv", lab::csv_report(all));
   io.print(fmt::format(

@@ -32,6 +32,16 @@ MemoryForecast training_memory(const ModelConfig& c) {
   return forecast_memory(c, plan.at_once, plan.buffers);
 }
 
+// The letters of the formulas
+std::string legend(const ModelConfig& c, const std::string& name) {
+  std::string text =
+      fmt::format("{}: C {} (width), V {} (vocabulary), P {} (positions), F {} (MLP width), H {} heads of D {}", name,
+                  c.n_embd, grouped(c.vocab_size), c.positions(), c.mlp_width(), c.n_head, c.head_width());
+  if (c.heads_kv() != c.n_head) text += fmt::format(", G {} of them with keys and values", c.heads_kv());
+  if (c.has_source()) text += fmt::format(", S {} (the source's vocabulary)", grouped(c.source_vocab_size));
+  return text;
+}
+
 void print_table(const ModelConfig& c, const std::string& name, Io& io) {
   const ParameterCount n = count_parameters(c);
   Table table({{"part", Align::left}, {"formula", Align::left}, {"numbers", Align::right}, {"of all", Align::right}});
@@ -53,8 +63,7 @@ void print_table(const ModelConfig& c, const std::string& name, Io& io) {
   }
   table.rule();
   table.row({"total", c.tie_embeddings ? "head tied to the token embedding" : "", grouped(n.total), "100.0%"});
-  io.print(fmt::format("{}: C {} (width), V {} (vocabulary), P {} (positions), F {} (MLP width), {} heads of {}\n\n",
-                       name, c.n_embd, grouped(c.vocab_size), c.positions(), c.mlp_width(), c.n_head, c.head_width()));
+  io.print(legend(c, name) + "\n\n");
   io.print(table.text());
   const FlopCount f = count_flops(c, c.block_size);
   const double T = static_cast<double>(c.block_size);
@@ -92,7 +101,9 @@ nlohmann::json to_json(const ModelConfig& c, const std::string& name) {
           {"vocab_size", c.vocab_size},
           {"positions", c.positions()},
           {"mlp_width", c.mlp_width()},
+          {"source_vocab_size", c.source_vocab_size},
           {"heads", c.n_head},
+          {"kv_heads", c.heads_kv()},
           {"head_width", c.head_width()},
           {"window", c.block_size},
           {"tie_embeddings", c.tie_embeddings},

@@ -48,12 +48,14 @@ void check_pairs(const TrainRequest& r, const Options& asked) {
              t.batch_tokens, t.gradient_accumulation_steps);
 }
 
-void check_optimiser(const Schedule& s, const Options& asked) {
+void check_optimiser(const TrainConfig& t, const Options& asked) {
+  const Schedule& s = t.schedule;
   if (s.kind == ScheduleKind::constant)
     asked.refuse({"min_lr", "lr_decay_iters"}, "ends a decay, and lr_schedule=constant has none");
   if (s.kind == ScheduleKind::inv_sqrt)
     asked.refuse({"lr_decay_iters"}, "ends a decay, and lr_schedule=inv_sqrt goes on for ever");
   if (s.kind != ScheduleKind::wsd) asked.refuse({"decay_frac"}, "is the share that decays under lr_schedule=wsd");
+  if (t.adamw.weight_decay == 0) asked.refuse({"decay_group"}, "is what weight_decay shrinks, and weight_decay is 0");
 }
 
 void check_watching(const TrainConfig& t, const Options& asked) {
@@ -87,7 +89,7 @@ void check_together(const TrainRequest& r, const Options& asked) {
   r.train.check();
   r.train.task.empty() ? check_text(r, asked) : check_pairs(r, asked);
   check_tokenizer(r.train, asked);
-  check_optimiser(r.train.schedule, asked);
+  check_optimiser(r.train, asked);
   check_watching(r.train, asked);
   BARY_CHECK(r.train.truncate == 0 || r.model.recurrent(),
              "train: truncate cuts the gradient of recurrent layers, and this is arch={}; leave it out",

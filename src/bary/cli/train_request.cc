@@ -158,12 +158,12 @@ TrainRequest parse_train_request(std::span<const std::string> args, std::vector<
   } else if (from != "scratch") {
     compare_with_checkpoint(o, before, from);
   }
-  check_together(r, o);
-  if (!r.train.task.empty() && r.train.tokenizer == "bpe") r.train.tokenizer = "char";
-  // Of pairs the vocabularies come with the data; that there is a source is known now.
+  // Of pairs the vocabularies come with the data; that there is a source is known now, and decides what does nothing.
   const bool reads = r.model.arch == Arch::encoder_decoder || r.model.recurrent();
   if (!r.train.task.empty() && reads != r.model.has_source())
     r.model.source_vocab_size = reads ? r.model.vocab_size : 0;
+  check_together(r, o);
+  if (!r.train.task.empty() && r.train.tokenizer == "bpe") r.train.tokenizer = "char";
   r.model.check();
   return r;
 }

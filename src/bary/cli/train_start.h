@@ -25,7 +25,7 @@ struct TrainStart {
 
 // Completes r.model by what the data and a checkpoint to go on from say: vocabularies, the window of pairs.
 TrainStart prepare_training(TrainRequest& r, Io& io);
-std::string data_line(const TrainStart& s);                          // "tinyshakespeare (1.06 MiB), ... tokens"
+std::string data_line(const TrainStart& s);                          // "tinyshakespeare (1.12 MB), ... tokens"
 std::string model_line(const ModelConfig& c);                        // "1 block, width 128, ..."
 std::shared_ptr<const PairTask> pair_task_of(const TrainConfig& c);  // the task with its files and texts
 

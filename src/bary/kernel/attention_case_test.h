@@ -21,8 +21,8 @@ struct AttentionCase {
         v(random_matrix(h.S, h.D, h.D + 5, 3)),
         dout(random_matrix(h.T, h.D, h.D + 1, 4)) {}
   std::string str() const {
-    return fmt::format("T {} S {} D {} first {} causal {} window {} slope {} dropout {}", h.T, h.S, h.D, h.first,
-                       h.causal, h.window, h.slope, h.dropout.p);
+    return fmt::format("T {} S {} D {} first {} causal {} window {} prefix {} slope {} dropout {}", h.T, h.S, h.D,
+                       h.first, h.causal, h.window, h.prefix, h.slope, h.dropout.p);
   }
   // The largest sum of |terms| of a score: what its rounding error is measured in.
   double score_size() const {

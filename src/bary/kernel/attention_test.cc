@@ -52,6 +52,30 @@ TEST(Attention, SlopeNoScaleAndDropout) {
   }
 }
 
+// Keys before the prefix are seen by all, the others by those after them.
+TEST(Attention, APrefixIsSeenByEveryQuery) {
+  for (int64_t T : kLengths) {
+    for (int64_t prefix : {int64_t{1}, int64_t{5}, T / 2, T - 1, T}) {
+      AttentionHead h = head_of(T, 16);
+      h.prefix = prefix;
+      expect_right(h);
+    }
+  }
+  AttentionHead h = head_of(70, 20);
+  h.prefix = 30;
+  h.slope = 0.25f;
+  expect_right(with_dropout(h, 0.3f));
+}
+
+TEST(Attention, TheReferenceShowsThePrefix) {
+  AttentionHead h = head_of(4, 3);
+  h.prefix = 3;
+  AttentionCase c(h);
+  const auto p = reference::attention(h, c.q.doubles(), c.k.doubles(), c.v.doubles()).pattern;
+  for (size_t t = 0; t < 4; ++t)
+    for (size_t j = 0; j < 4; ++j) EXPECT_EQ(p[t * 4 + j] > 0, j < 3 || j <= t) << t << " " << j;
+}
+
 // Queries from one side, keys from another: cross-attention.
 TEST(Attention, FewerOrMoreKeysThanQueries) {
   for (int64_t S : {1, 17, 300}) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kernel once more as its formula, in double and in plain loops: what the kernels are tested against. Slow, and
-// without a claim to the last bit. Matrices are dense, row by row.
+// Products, activations, norms, softmax with its loss, rotations and attention once more as their formulas, in double
+// and in plain loops: what the kernels are tested against. Slow, and without a claim to the last bit. Matrices are
+// dense, row by row. What one test alone needs stands there: recurrent cells, additive scores, AdamW, the prefix mean.
+// The label-smoothed loss has no formula here; it is compared with PyTorch's (tests/parity).
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -128,7 +130,7 @@ inline AttentionResult attention(const AttentionHead& h, const Doubles& q, const
     double* p = r.pattern.data() + t * h.S;
     const int64_t position = h.first + t;
     for (int64_t j = 0; j < h.S; ++j) {
-      bool seen = (!h.causal || j <= position) && (h.window == 0 || j > position - h.window);
+      bool seen = (!h.causal || j <= position || j < h.prefix) && (h.window == 0 || j > position - h.window);
       double dot = 0;
       for (int64_t d = 0; d < h.D; ++d) dot += q[at(t, d, h.D)] * k[at(j, d, h.D)];
       double score = static_cast<double>(h.scale) * dot -

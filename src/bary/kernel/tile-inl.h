@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The register tile: MR rows by NV vectors of sixteen, accumulators in registers over the whole k loop. 6 x 4 under
-// AVX-512 and 6 x 1 elsewhere fill the register file (measured against other shapes: docs/performance.md).
+// AVX-512 and 6 x 1 elsewhere fill the register file.
 #if defined(BARY_KERNEL_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BARY_KERNEL_TILE_INL_H_
 #undef BARY_KERNEL_TILE_INL_H_

@@ -262,7 +262,7 @@ HWY_INLINE void transpose(const float* a, int64_t lda, int64_t rows, int64_t col
 }
 
 // e^x: x = n ln 2 + r, a polynomial of degree 6 in r (least maximal error 3e-9, own fit), 2^n by exponent bits.
-// Below -86.6 (2.5e-38) the result is 0, above 88.72 +inf, NaN stays NaN. Error below 1.1e-7 relative (math_test.cc).
+// Below -86.6 (2.5e-38) the result is 0, above 88.72 +inf, NaN stays NaN. Error below 1.1e-7 relative (vec_test.cc).
 HWY_INLINE V16 exp(V16 x) noexcept {
   V16 n = round(min(max(x * set1(1.44269504f), set1(-125.0f)), set1(128.0f)));
   V16 r = fma(n, set1(-0.693145752f), x);  // ln 2 in two parts; the first has 15 trailing zeros, so n times it is exact

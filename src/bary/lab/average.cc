@@ -24,7 +24,7 @@ nlohmann::json order(const Work&) {  // the last row of the average of a sentenc
   const Tensor a = prefix_mean(x), b = prefix_mean(shuffled);
   double moved = 0;
   for (int64_t c = 0; c < C; ++c)
-    moved = std::max(moved, std::fabs(static_cast<double>(a.row(T - 1)[c]) - static_cast<double>(b.row(T - 1)[c])));
+    moved = greater_of(moved, std::fabs(static_cast<double>(a.row(T - 1)[c]) - static_cast<double>(b.row(T - 1)[c])));
   return {{"moved", moved}, {"step", kStep * largest(x)}};
 }
 
@@ -43,7 +43,7 @@ nlohmann::json three_ways(const Work&) {
     for (int64_t j = 0; j <= t; ++j) triangle.row(t)[j] = 1.0f / static_cast<float>(t + 1);
   }
   const Tensor weights = zeros_softmax(T), product = matmul(triangle, x), attended = matmul(weights, x);
-  const double apart = std::max(
+  const double apart = greatest(
       {largest_difference(loop, product), largest_difference(loop, attended), largest_difference(product, attended)});
   return {{"apart", apart}, {"step", kStep * largest(x)}, {"matrix", weights.to_vector()}};
 }
@@ -69,14 +69,14 @@ nlohmann::json mask(const Work&) {
   double above = 0;  // weight above the diagonal
   const Tensor w = zeros_softmax(6);
   for (int64_t t = 0; t < 6; ++t)
-    for (int64_t j = t + 1; j < 6; ++j) above = std::max(above, static_cast<double>(w.row(t)[j]));
+    for (int64_t j = t + 1; j < 6; ++j) above = greater_of(above, static_cast<double>(w.row(t)[j]));
   // A score that half precision can hold lies below the "large" number: the hidden key takes the row.
   const double leak = softmax_of({half(-20000), half(-1e4)})[1];
   const std::vector<double> hidden{-1e9, 0.5, -1e9};  // a row of float32, two of its three keys hidden
   Tensor row(Shape{1, 1, 3});
   for (size_t i = 0; i < hidden.size(); ++i) row.row(0)[i] = static_cast<float>(hidden[i]);
   const Tensor alone = softmax(row);
-  return {{"hidden_1e9", std::max(static_cast<double>(alone.row(0)[0]), static_cast<double>(alone.row(0)[2]))},
+  return {{"hidden_1e9", greater_of(static_cast<double>(alone.row(0)[0]), static_cast<double>(alone.row(0)[2]))},
           {"half_of_infinity_is_infinite", half(minus_infinity) == minus_infinity},
           {"above", above},
           {"leak_1e4", leak},
@@ -101,7 +101,7 @@ nlohmann::json both_positions(const Work&) {
     double most = 0;
     for (int64_t t = 0; t < T; ++t)
       for (int64_t j = 0; j < T; ++j)
-        most = std::max(most, std::fabs(static_cast<double>(s.row(t)[j]) - static_cast<double>(s.row(j)[t])));
+        most = greater_of(most, std::fabs(static_cast<double>(s.row(t)[j]) - static_cast<double>(s.row(j)[t])));
     return most / largest(s);
   };
   return {{"self_xx", favours_self(self)},

@@ -37,7 +37,7 @@ Recipe once_recipe(double p, uint64_t seed, const Plan& plan) {
 }
 
 nlohmann::json run(Recipe r, const Work& work) {
-  const TrainData& data = work.text();
+  const TrainData& data = work.text(r.model.block_size);
   r.model.vocab_size = data.vocab_size;
   const bool few = work.plan.budget == Budget::smoke;
   std::vector<double> seen, val;
@@ -168,9 +168,10 @@ void judge_sites(Findings& f, const Rows& rows) {
     }
     holds = holds && rows.at(key)["wrongly_scaled"] == 0;
     for (const auto& site : rows.at(key)["sites"]) {
-      const double n = site["all"], expected = site["expected"], share = site["zeros"].get<double>() / n;
+      const double n = number_in(site["all"]), expected = number_in(site["expected"]),
+                   share = number_in(site["zeros"]) / n;
       const double error = std::sqrt(expected * (1 - expected) / n);
-      farthest = std::max(farthest, std::fabs(share - expected) / error);
+      farthest = greater_of(farthest, std::fabs(share - expected) / error);
       table.row({site["site"].get<std::string>(), fmt::format("{}", p), percent_text(share), percent_text(expected),
                  fmt::format("{:.2f}%", 100 * error)});
     }
@@ -196,7 +197,7 @@ Findings judge(const Rows& rows, const Plan& plan) {
                {"train", Align::right},
                {"log ratio", Align::right},
                {"held out after one pass", Align::right}});
-  Figure curves{"held-out loss (64 windows)", "updates", "nats a token", {}, true, false};
+  Figure curves{"held-out loss (64 windows), seed 1", "updates", "nats a token", {}, true, false};
   for (double p : kShares) {
     const std::string name = row_name(p), first = name + "/1";
     if (!rows.has(first) && !rows.has("once " + first)) continue;

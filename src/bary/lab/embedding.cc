@@ -125,7 +125,7 @@ nlohmann::json measure(const LanguageModel& model, const Tokenizer& tokenizer) {
 }
 
 nlohmann::json run(Recipe r, const Work& work) {
-  const TrainData& data = work.text();
+  const TrainData& data = work.text(r.model.block_size);
   r.model.vocab_size = data.vocab_size;
   const Tokenizer& tokenizer = *data.tokenizer;  // a text always has one
   nlohmann::json row = {{"before", measure(LanguageModel(r.model, r.seed), tokenizer)}};
@@ -161,7 +161,7 @@ void judge_neighbours(Findings& f, const Rows& rows, const Plan& plan) {
       if (before["labels"].empty()) break;  // another text
       const std::vector<std::string> labels = rows.at(first)[when]["labels"];
       f.maps.push_back({fmt::format("cosine of words, {} training, rows drawn from {}", when, name), "word", "word",
-                        labels, labels, rows.at(first)[when]["map"], 0, 1});
+                        labels, labels, numbers_in(rows.at(first)[when]["map"]), 0, 1});
     }
   }
   f.tables.emplace_back("mean cosine of words of one group and of different groups", table);
@@ -174,7 +174,7 @@ void judge_neighbours(Findings& f, const Rows& rows, const Plan& plan) {
         enough ? plan.unless_smoke(v) : Verdict::undecided);
   f.notes.push_back(
       "Chosen here: one block, every matrix drawn from N(0, 0.02) as in GPT-2, so that training and not "
-      "the draw decides a direction; the chapter's budget has PyTorch's N(0, 1) rows beside it.");
+      "the draw decides a direction; the chapter's budget also trains from PyTorch's N(0, 1) rows.");
 }
 
 Findings judge(const Rows& rows, const Plan& plan) {

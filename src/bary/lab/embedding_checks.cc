@@ -95,7 +95,7 @@ nlohmann::json angles(const Work&) {
       minus += (u - v) * (u - v), plus += (u + v) * (u + v);
     }
     const double angle = 2 * std::atan2(std::sqrt(minus), std::sqrt(plus));
-    most = std::max(most, std::fabs(dot(a, b, C) / (na * nb) - std::cos(angle)));
+    most = greater_of(most, std::fabs(dot(a, b, C) / (na * nb) - std::cos(angle)));
   }
   return {{"apart", most}, {"pairs", pairs}};
 }
@@ -118,7 +118,7 @@ nlohmann::json bank(const Work& work) {
     double sum = 0;
     for (int64_t v = 0; v < kPerSense; ++v)
       sum += static_cast<double>(p.row(2)[kFirstVerb + v + (s >= kPerSense ? kPerSense : 0)]);
-    right = std::min(right, sum);
+    right = lesser_of(right, sum);
   }
   std::vector<double> cosines;
   double within = 0, across = 0;

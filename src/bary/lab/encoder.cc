@@ -37,9 +37,9 @@ struct Exercise {
 };
 template <class Judge>
 Evaluation every_exercise(const Work& work, int64_t T, const Judge& judge) {
+  const auto mask = static_cast<int32_t>(work.text(T).vocab_size);
   const TokenSpan text = held_out(work);
   const Windows windows(text, T, "the held-out part");
-  const auto mask = static_cast<int32_t>(work.text().vocab_size);
   const int64_t count = (text.size() - 1) / T, times = work.plan.pick<int64_t>(1, 4, 4);
   Evaluation total;
   for (int64_t i = 0; i < count * times; ++i) {
@@ -68,7 +68,7 @@ Evaluation score(const LanguageModel& model, const Work& work) {
 // The first block's pattern at its first positions, and how much of all weight lies on later tokens than one's own
 void add_pattern(nlohmann::json& row, const LanguageModel& model, const Work& work) {
   std::vector<int32_t> ids(static_cast<size_t>(model.config().block_size));
-  work.text().val.copy(0, ids);
+  work.text(model.config().block_size).val.copy(0, ids);
   const Tensor pattern = attention_patterns(model, ids).front();
   const int64_t T = pattern.dim(2);
   double later = 0;
@@ -82,7 +82,7 @@ void put(nlohmann::json& row, const Evaluation& e) {
 }
 
 nlohmann::json run(Recipe r, const Work& work) {
-  const TrainData& data = work.text();
+  const TrainData& data = work.text(r.model.block_size);
   const auto mask = static_cast<int32_t>(data.vocab_size);  // one token more than the text has
   r.model.vocab_size = data.vocab_size + 1;
   const Batches windows = text_windows(data, r.model.block_size, r.seed);
@@ -101,15 +101,16 @@ nlohmann::json run(Recipe r, const Work& work) {
 }
 
 std::vector<int32_t> training_text(const Work& work) {
-  std::vector<int32_t> ids(static_cast<size_t>(work.text().train.size()));
-  work.text().train.copy(0, ids);
+  const TokenSpan text = work.text(1).train;
+  std::vector<int32_t> ids(static_cast<size_t>(text.size()));
+  text.copy(0, ids);
   return ids;
 }
 
 // The most frequent token every time; its loss that of the frequencies, each token counted once more than it comes
 nlohmann::json unigram(const Work& work) {
   const auto ids = training_text(work);
-  std::vector<double> counts(static_cast<size_t>(work.text().vocab_size), 1);
+  std::vector<double> counts(static_cast<size_t>(work.text(1).vocab_size), 1);
   for (int32_t id : ids) ++counts[static_cast<size_t>(id)];
   const auto top = static_cast<int32_t>(std::max_element(counts.begin(), counts.end()) - counts.begin());
   const double all = static_cast<double>(ids.size() + counts.size());
@@ -176,7 +177,7 @@ void show(Findings& f, const Rows& rows) {
            {"nats a token", Align::right},
            {"perplexity", Align::right},
            {"weight on later tokens", Align::right}});
-  Figure curves{"loss of each batch: the encoder's of hidden tokens, the causal model's of every next one",
+  Figure curves{"loss of each batch, seed 1: the encoder's of hidden tokens, the causal model's of every next one",
                 "updates",
                 "nats a token",
                 {},

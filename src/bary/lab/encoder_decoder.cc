@@ -50,8 +50,8 @@ void look(const Seq2Seq& model, const std::string& task, const PairData& data, c
     }
   }
   row["heads"] = heads, row["blocks"] = means;
-  row["best block"] = *std::max_element(means.begin(), means.end());
-  row["best head"] = *std::max_element(heads.begin(), heads.end());
+  row["best block"] = greatest(means);
+  row["best head"] = greatest(heads);
   const PairData twelve = letters(task, 1, kDrawn, kDrawn, data.tokenizers());
   const TextPair shown = twelve.task().draw(1, PairSplit::held_out, 0);
   const CodedPair coded = twelve.coded(shown);

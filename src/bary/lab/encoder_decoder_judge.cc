@@ -86,12 +86,12 @@ void draw_reading(const Rows& rows, Findings& f) {
     const auto best = std::string(task) == "sort"
                           ? means.size() - 1
                           : static_cast<size_t>(std::max_element(means.begin(), means.end()) - means.begin());
-    HeatMap map{fmt::format("{}: what block {} reads of the source, mean of heads", task, best + 1),
+    HeatMap map{fmt::format("{}: what block {} reads of the source, mean of heads, seed 1", task, best + 1),
                 "written next",
                 "source",
                 {},
                 {},
-                row["maps"][best].get<std::vector<double>>()};
+                numbers_in(row["maps"][best])};
     for (char c : row.value("target", std::string())) map.row_labels.emplace_back(1, c);
     for (char c : row.value("source", std::string())) map.column_labels.emplace_back(1, c);
     map.row_labels.push_back("end"), map.column_labels.push_back("end");
@@ -101,7 +101,7 @@ void draw_reading(const Rows& rows, Findings& f) {
 
 void draw_training(const Rows& rows, Findings& f) {
   for (const char* task : kPairTasks) {
-    Figure curves{fmt::format("{}: loss of each batch", task), "updates", "nats a token", {}, true, true};
+    Figure curves{fmt::format("{}: loss of each batch, seed 1", task), "updates", "nats a token", {}, true, true};
     for (const Arrangement& a : kArrangements) {
       const std::string key = pair_row(a, task) + "/1";
       if (rows.has(key)) curves.series.push_back({a.name, rows.numbers(key, "steps"), rows.numbers(key, "losses")});

@@ -48,7 +48,9 @@ struct Claim {
 // Handed to a unit while it runs.
 struct Work {
   const Plan& plan;
-  std::function<const TrainData&()> text;      // the corpus, coded when first asked for
+  // The corpus, coded when first asked for. Input Error where a part of it has no window of so many tokens: asked
+  // before a training, not found out after it.
+  std::function<const TrainData&(int64_t window)> text;
   std::function<void(double share)> progress;  // 0 .. 1 of this unit; throws Stopped when the user wants to stop
 };
 struct Stopped {};

@@ -18,7 +18,7 @@ constexpr const char* kStyle =
     ".fails{color:#a3001b}.open{color:#666}.verdict{font-weight:bold;white-space:nowrap}figure{margin:1rem 0}"
     "summary{cursor:pointer}a:focus-visible,summary:focus-visible,.wide:focus-visible{outline:3px solid #d55e00}"
     ".rule,.note{color:#555;font-size:.9rem}th[scope=row]{font-weight:normal}.claims "
-    "th[scope=row]{min-width:15rem}figure .picture{min-width:34rem}"
+    "th[scope=row]{font-weight:bold;min-width:4rem}.claims th+td{min-width:15rem}figure .picture{min-width:34rem}"
     "@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}a{color:#7cc0ff}th,td,h2{border-color:#333}"
     ".holds{color:#4fd19a}.fails{color:#ff8090}.open,.rule,.note{color:#aaa}}"
     "@media print{body{max-width:none}}";
@@ -51,7 +51,7 @@ std::string table_html(const std::string& caption, const Table& t) {
 // A picture keeps its size on a narrow screen, where it is scrolled.
 std::string figure_html(const std::string& title, const std::string& svg, const Table& values) {
   return "<figure><div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"picture: " + escaped(title) + "\">" +
-         svg + "</div><details><summary>the numbers of this picture</summary>" +
+         svg + "</div><details><summary>the numbers: " + escaped(title) + "</summary>" +
          table_html("the numbers: " + title, values) + "</details></figure>\n";
 }
 
@@ -80,13 +80,14 @@ std::string claims_html(const Judged& j) {
   std::string out = "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"claims of " +
                     escaped(j.experiment->name) +
                     "\"><table class=\"claims\"><caption>Claims</caption><thead><tr><th "
-                    "scope=\"col\">claim</th><th scope=\"col\">measured</th><th scope=\"col\">published</th><th "
+                    "scope=\"col\">claim</th><th scope=\"col\">says</th><th scope=\"col\">measured</th><th "
+                    "scope=\"col\">published</th><th "
                     "scope=\"col\">verdict</th></tr></thead><tbody>\n";
   for (const Outcome& o : j.findings.outcomes) {
     const Claim& c = j.experiment->claim(o.id);
     const Mark m = mark(o.verdict);
     out += fmt::format(
-        "<tr><th scope=\"row\"><b>{}</b> {}<div class=\"rule\">holds if {}</div></th><td>{}</td><td>{}</td><td "
+        "<tr><th scope=\"row\">{}</th><td>{}<div class=\"rule\">holds if {}</div></td><td>{}</td><td>{}</td><td "
         "class=\"verdict "
         "{}\"><span "
         "aria-hidden=\"true\">{} </span>{}</td></tr>\n",
@@ -135,6 +136,8 @@ std::string html_page(const std::vector<Judged>& all, const Setting& setting) {
                        escaped(j.experiment->name), counts[0], counts[1], counts[2]);
   }
   out += "</ul></nav>\n";
+  if (const std::string missing = not_measured(all); !missing.empty())
+    out += "<p class=\"note\">Not measured yet: " + escaped(missing) + ".</p>\n";
   for (const Judged& j : all)
     if (!j.machines.empty()) out += section(j);
   return out + "</main></body></html>\n";

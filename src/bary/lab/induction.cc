@@ -97,6 +97,24 @@ class Examination {
     row["induction"].push_back(induction), row["previous"].push_back(previous), row["copying"].push_back(copying);
   }
 
+  // What each head of the first layer would score if places alone told it where to look: its mean weight at (i,j) over
+  // all windows in the place of each window's own. A score above it needs the text.
+  std::vector<double> by_place(const LanguageModel& model) const {
+    const Tensor pattern = attention_patterns(model, ids_, B_).front();
+    const int64_t rows = pattern.rows() / B_, T = pattern.dim(3);
+    Tensor mean(pattern.shape());
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t j = 0; j < T; ++j) {
+        double sum = 0;
+        for (int64_t b = 0; b < B_; ++b) sum += static_cast<double>(pattern.row(b * rows + r)[j]);
+        for (int64_t b = 0; b < B_; ++b) mean.row(b * rows + r)[j] = static_cast<float>(sum / static_cast<double>(B_));
+      }
+    }
+    std::vector<double> scores;
+    for (const RowMass& m : row_mass(HeadKind::induction, mean, ids_)) scores.push_back(rounded(m.score));
+    return scores;
+  }
+
   // The loss without one head of the first layer, head by head
   std::vector<double> without_each(const LanguageModel& model) const {
     std::vector<double> losses;
@@ -128,7 +146,7 @@ nlohmann::json on_repeats(const Recipe& r, const Work& work) {
   const auto model = train_model(r, batches, work, [&](const StepSeen& s, LanguageModel& m) {
     if (keep_point(s.step, r.steps, 60)) exam.watch(m, s.step, row);
   });
-  row["without"] = exam.without_each(*model);
+  row["without"] = exam.without_each(*model), row["by place"] = exam.by_place(*model);
   return row;
 }
 
@@ -147,22 +165,34 @@ std::string word_of(const TrainData& data, int32_t id) {
   return word;
 }
 
-// One sentence as the model of the text sees it: heads of the last layer side by side would not fit, so their mean
+// One sentence as a model of the text sees it: heads of the last layer side by side would not fit, so their mean. And
+// of each head the share of rows that put half of their weight on one token further back than the last.
 void keep_map(const LanguageModel& model, const TrainData& data, nlohmann::json& row) {
   const int64_t T = std::min<int64_t>(24, model.config().block_size), H = model.config().n_head;
   std::vector<int32_t> ids(static_cast<size_t>(T));
   for (int64_t t = 0; t < T; ++t) ids[static_cast<size_t>(t)] = data.val[t];
-  std::vector<double> map(static_cast<size_t>(T * T), 0);
+  std::vector<double> map(static_cast<size_t>(T * T), 0), pointed(static_cast<size_t>(H), 0);
   const Tensor pattern = attention_patterns(model, ids).back();
-  for (int64_t i = 0; i < H * T; ++i)
+  for (int64_t i = 0; i < H * T; ++i) {
+    const float* w = pattern.row(i);
     for (int64_t j = 0; j < T; ++j)
-      map[static_cast<size_t>(i % T * T + j)] += static_cast<double>(pattern.row(i)[j]) / static_cast<double>(H);
-  row["map"] = map;
+      map[static_cast<size_t>(i % T * T + j)] += static_cast<double>(w[j]) / static_cast<double>(H);
+    if (std::any_of(w, w + std::max<int64_t>(0, i % T - 1), [](float v) { return v >= 0.5f; }))
+      pointed[static_cast<size_t>(i / T)] += 1 / static_cast<double>(T);
+  }
+  row["map"] = map, row["pointed"] = pointed;
   for (int32_t id : ids) row["map words"].push_back(word_of(data, id));
 }
 
+// The chapter's block of half a million parameters, trained on the text
+nlohmann::json as_it_is(const Recipe& r, const Work& work) {
+  auto [model, row] = train_on_text(r, work);
+  keep_map(*model, work.text(r.model.block_size), row);
+  return row;
+}
+
 nlohmann::json on_text(Recipe r, const Work& work) {
-  const TrainData& data = work.text();
+  const TrainData& data = work.text(r.model.block_size);
   r.model.vocab_size = data.vocab_size;
   // Of all tokens of the vocabulary, wherever they come from: passages of the exercise, not of the text
   const RepeatStream stream(static_cast<int>(data.vocab_size), r.model.block_size / 5, r.model.block_size / 2);
@@ -172,7 +202,6 @@ nlohmann::json on_text(Recipe r, const Work& work) {
       train_model(r, text_windows(data, r.model.block_size, r.seed), work, [&](const StepSeen& s, LanguageModel& m) {
         if (keep_point(s.step, r.steps, 30)) exam.watch(m, s.step, row);
       });
-  keep_map(*model, data, row);
   return row;
 }
 
@@ -192,8 +221,10 @@ Experiment induction() {
                          [r](const Work& work) { return on_repeats(r, work); }});
       }
     }
-    const Recipe r = text_recipe(plan);
+    Recipe r = text_recipe(plan);
     units.push_back({fmt::format("{}/1", kText), recipe_gflop(r), [r](const Work& work) { return on_text(r, work); }});
+    r.model = preset("block");
+    units.push_back(training_unit(kMap, r, as_it_is));
     return units;
   };
   e.judge = judge_induction;

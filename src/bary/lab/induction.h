@@ -6,7 +6,7 @@
 
 namespace bary::lab {
 
-inline constexpr const char *kTwoLayers = "two layers", *kOneLayer = "one layer", *kText = "text";
+inline constexpr const char *kTwoLayers = "two layers", *kOneLayer = "one layer", *kText = "text", *kMap = "map";
 
 Recipe repeat_recipe(int64_t layers, uint64_t seed, const Plan& plan);
 Recipe text_recipe(const Plan& plan);

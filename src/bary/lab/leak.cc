@@ -64,7 +64,7 @@ std::string sample(LanguageModel& model, const TrainData& data, int64_t tokens) 
 
 nlohmann::json run(const Recipe& r, const Work& work) {
   auto [model, row] = train_on_text(r, work);
-  const TrainData& data = work.text();
+  const TrainData& data = work.text(r.model.block_size);
   for (const char* part : {"val", "train"}) row[part] = std::log(row[part].get<double>());  // nats a token
   const int64_t count = work.plan.pick<int64_t>(4, 400, 2000);
   double mean = 0;
@@ -93,9 +93,9 @@ nlohmann::json diagonal(const Work&) {
       const int64_t t = r % c.block_size;
       for (int64_t j = 0; j < c.block_size; ++j) {
         const double w = static_cast<double>(p.row(r)[j]);
-        if (j > t) above = std::max(above, w);
-        if (j <= t) seen = std::min(seen, w);
-        if (j == t) self = std::min(self, w);
+        if (j > t) above = greater_of(above, w);
+        if (j <= t) seen = lesser_of(seen, w);
+        if (j == t) self = lesser_of(self, w);
       }
     }
   });
@@ -111,7 +111,7 @@ void show(Findings& f, const Rows& rows, const Plan& plan) {
                {"64", Align::right},
                {"128", Align::right},
                {"weight on the next token", Align::right}});
-  Figure curves{"loss of each batch", "updates", "nats a token", {}, true, true};
+  Figure curves{"loss of each batch, seed 1", "updates", "nats a token", {}, true, true};
   for (const char* name : {"no mask", "causal mask"}) {
     const std::string first = std::string(name) + "/1";
     if (!rows.has(first)) continue;

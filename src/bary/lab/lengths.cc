@@ -262,8 +262,9 @@ Experiment lengths() {
       {"C4 bits", "A cache changes not one logit.", "",
        "after every token of a text all logits are the same to the bit, and the same text is generated"},
       {"Q6 counted", "Only the scores and the mixing A V are quadratic in T; every other part is linear.", "T² and T",
-       "operations counted at the three longest texts grow with exponent 2 ± 0.01 for scores and mixing, 1 ± 0.01 for "
-       "projections, MLP, LayerNorm, look-up and head"},
+       "by arithmetic: operations at the three longest texts, of projections, MLP and head as the program counts them, "
+       "of scores and mixing, LayerNorm and look-up from their shapes, grow with exponent 2 ± 0.01 for scores and "
+       "mixing, 1 ± 0.01 for the others"},
       {"Q6 timed", "The clock agrees.", "",
        "the best times at the three longest texts grow with an exponent above 1.5 for scores and mixing and below 1.4 "
        "for every other part"},

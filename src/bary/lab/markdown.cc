@@ -47,6 +47,7 @@ MarkdownReport markdown_report(const std::vector<Judged>& all, const Setting& se
       "lost stay "
       "empty.\n\n",
       budget_text(setting.budget), plain(setting.corpus));
+  if (const std::string missing = not_measured(all); !missing.empty()) text += "Not measured yet: " + missing + ".\n\n";
   for (const Judged& j : all) {
     if (j.machines.empty()) continue;
     const std::string& name = j.experiment->name;

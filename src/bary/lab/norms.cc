@@ -35,8 +35,8 @@ ModelConfig stack(NormPlace norm, int64_t blocks) {
 
 // The length of each block's part of the gradient of the mean loss, before any step
 nlohmann::json gradients(NormPlace norm, uint64_t seed, const Work& work) {
-  const TrainData& data = work.text();
   ModelConfig c = stack(norm, kBlocks);
+  const TrainData& data = work.text(c.block_size);
   c.vocab_size = data.vocab_size;
   const LanguageModel model(c, seed);
   const int64_t batch = work.plan.pick<int64_t>(4, 64, 64);
@@ -62,9 +62,7 @@ nlohmann::json gradients(NormPlace norm, uint64_t seed, const Work& work) {
     norms.push_back(std::sqrt(block) / static_cast<double>(result.tokens));
     matrices.push_back(sum / count / static_cast<double>(result.tokens));
   }
-  auto spread = [](const std::vector<double>& v) {
-    return *std::max_element(v.begin(), v.end()) / *std::min_element(v.begin(), v.end());
-  };
+  auto spread = [](const std::vector<double>& v) { return greatest(v) / least(v); };
   return {{"norms", norms},
           {"first", norms.front()},
           {"last", norms.back()},
@@ -97,10 +95,12 @@ nlohmann::json path(const Work&) {
                [&](const Tensor& x) { out = x.to_vector(); });
     model.hidden(ids, 1);
     const size_t C = out.size() / ids.size();
-    double square = 0;  // of the first row
-    for (size_t i = 0; i < C; ++i) square += static_cast<double>(out[i]) * static_cast<double>(out[i]);
+    std::vector<double> sizes(ids.size(), 0);  // root mean square of each row
+    for (size_t i = 0; i < out.size(); ++i)
+      sizes[i / C] += static_cast<double>(out[i]) * static_cast<double>(out[i]) / static_cast<double>(C);
+    for (double& s : sizes) s = std::sqrt(s);
     row[norm == NormPlace::pre ? "pre same" : "post same"] = in == out;
-    row[norm == NormPlace::pre ? "pre size" : "post size"] = std::sqrt(square / static_cast<double>(C));
+    row[norm == NormPlace::pre ? "pre sizes" : "post sizes"] = sizes;
   }
   return row;
 }
@@ -117,7 +117,7 @@ Recipe recipe(const Arm& arm, uint64_t seed, const Plan& plan) {
 }
 
 nlohmann::json train(Recipe r, const Work& work) {
-  const TrainData& data = work.text();
+  const TrainData& data = work.text(r.model.block_size);
   r.model.vocab_size = data.vocab_size;
   std::vector<double> steps, losses, norms;
   const auto model =
@@ -146,13 +146,13 @@ void say_gradients(const Rows& rows, const Plan& plan, Findings& f) {
                {"published", Align::right},
                {"largest / smallest", Align::right}});
   Figure figure{
-      "length of the gradient of each block before the first step", "block", "gradient norm", {}, false, true};
+      "length of the gradient of each block before the first step, seed 1", "block", "gradient norm", {}, false, true};
   for (const Line& l : lines) {
     if (rows.sample(l.key, "spread").n() == 0) continue;
     auto v = [&](const char* field) { return rows.sample(l.key, field).text(); };
-    table.row({l.says, v("first"), "", v("last"), "", v("growth"), "", v("spread")});
-    table.row({"  mean over its weight matrices", v("matrices first"), l.first, v("matrices last"), l.last,
-               v("matrices growth"), l.ratio, v("matrices spread")});
+    table.row({l.says, v("first"), l.first, v("last"), l.last, v("growth"), l.ratio, v("spread")});
+    table.row({"  mean over its weight matrices", v("matrices first"), "", v("matrices last"), "", v("matrices growth"),
+               "", v("matrices spread")});
     Series s{l.says, {}, rows.numbers(std::string(l.key) + "/1", "norms")};
     for (size_t b = 0; b < s.y.size(); ++b) s.x.push_back(static_cast<double>(b + 1));
     figure.series.push_back(s);
@@ -173,8 +173,8 @@ void say_training(const Rows& rows, const Plan& plan, Findings& f) {
   Table table({{"12 blocks, 1,000 steps, learning rate 3e-3", Align::left},
                {"held out", Align::right},
                {"published", Align::right}});
-  Figure losses{"loss of each batch", "updates", "nats a token", {}, false, false};
-  Figure norms{"length of the whole gradient in training", "updates", "gradient norm", {}, false, true};
+  Figure losses{"loss of each batch, seed 1", "updates", "nats a token", {}, false, false};
+  Figure norms{"length of the whole gradient in training, seed 1", "updates", "gradient norm", {}, false, true};
   for (const Arm& a : kArms) {
     const std::string first = std::string(a.name) + "/1";
     if (!rows.has(first)) continue;
@@ -199,34 +199,45 @@ void say_training(const Rows& rows, const Plan& plan, Findings& f) {
       val("pre").text() + ", " + val("pre-warm").text() + ", post-norm with warm-up " + val("post-warm").text();
   f.say("N3 post", val("post").text() + " against " + three, plan.if_published(worse));
   f.say("N3 others", three, plan.if_published(alike));
+  const Sample warm = val("post-warm");
+  if (warm.n() > 1 && warm.deviation() > 1)
+    f.notes.push_back(
+        fmt::format("N3 others speaks of means, as the ladder's rules do. Single seeds lie further apart: post-norm "
+                    "with warm-up ended between {} and {}.",
+                    number_text(least(warm.values), 4), number_text(greatest(warm.values), 4)));
 }
 
 Findings judge(const Rows& rows, const Plan& plan) {
   Findings f;
   if (rows.has("path")) {
     const auto& p = rows.at("path");
-    const double size = rows.number("path", "post size");
+    const auto sizes = rows.numbers("path", "post sizes");
+    const double low = least(sizes), high = greatest(sizes);
     f.say("N1",
-          fmt::format("pre-norm: {}; post-norm: root mean square {}",
-                      p["pre same"] == true ? "the same bits" : "changed", number_text(size, 4)),
-          verdict_of(p["pre same"] == true && p["post same"] == false && std::fabs(size - 1) <= 1e-3));
+          fmt::format("pre-norm: {}; post-norm: root mean square {} to {}",
+                      p["pre same"] == true ? "the same bits" : "changed", number_text(low, 6), number_text(high, 6)),
+          verdict_of(p["pre same"] == true && p["post same"] == false && low >= 1 - 1e-3 && high <= 1 + 1e-3));
   }
   say_gradients(rows, plan, f);
   say_training(rows, plan, f);
-  f.notes = {
-      "Chosen where the text is silent: the chapter's block twelve times (PyTorch's initialisation, window 128), "
-      "trained with a batch of 32, as where the division is measured. That was chosen after a first run with the "
-      "ladder's 64 had missed the published perplexities: it saw the text twice as often and learned it by heart, and "
-      "pre-norm stood at 46.89, with warm-up 47.77, post-norm at 307, with warm-up 42.44 (one seed). The rules did "
-      "not change.",
-      "How the published gradient norms were taken is not said, only that they are of one run and grow towards the "
-      "last block, by 1.32 and 1.65. Over all parameters of a block, for the mean loss of one batch of 64 windows, "
-      "ours "
-      "are two to five times as large. The mean over its six weight matrices, tried afterwards for that reason, has "
-      "the published size; which block has the largest gradients changes with the seed, under either. The rules are of "
-      "the norm over all parameters and of largest over smallest, as they were written before.",
-      "A quick run trains 4 blocks for 120 steps with a batch of 16 and a warm-up of 24: it shows the way, not the "
-      "figures."};
+  for (const char* note :
+       {"Chosen where the text is silent: the chapter's block twelve times (PyTorch's initialisation, window 128), "
+        "trained with a batch of 32, as where the division is measured. That was chosen after a first run with the "
+        "ladder's 64 had missed the published perplexities: it saw the text twice as often and learned it by heart, "
+        "and "
+        "pre-norm stood at 46.89, with warm-up 47.77, post-norm at 307, with warm-up 42.44 (one seed). The rules did "
+        "not change.",
+        "How the published gradient norms were taken is not said, only that they are of one run and grow towards the "
+        "last block, by 1.32 and 1.65. Over all parameters of a block, for the mean loss of one batch of 64 windows, "
+        "ours "
+        "are two to five times as large. The mean over its six weight matrices, tried afterwards for that reason, has "
+        "the published size; which block has the largest gradients changes with the seed, under either. The rules are "
+        "of "
+        "the norm over all parameters and of largest over smallest, as they were written before; over three seeds "
+        "post-norm's spread over the blocks is no larger than pre-norm's by more than the seeds differ.",
+        "A quick run trains 4 blocks for 120 steps with a batch of 16 and a warm-up of 24: it shows the way, not the "
+        "figures."})
+    f.notes.push_back(note);
   return f;
 }
 

@@ -25,13 +25,15 @@ struct TextStyle {
 std::string claims_text(const Judged& j);                            // measured | published | verdict
 std::string findings_text(const Judged& j, const TextStyle& style);  // claims, tables, plots, notes
 
-// Experiments without any row are left out of these.
+std::string not_measured(const std::vector<Judged>& all);  // names of those without any row, "" if there is none
+
+// Experiments without any row are only named in these.
 std::string html_page(const std::vector<Judged>& all, const Setting& setting);
 struct MarkdownReport {
   std::string text;
   std::map<std::string, std::string> pictures;  // file name -> SVG, as the text links them
 };
 MarkdownReport markdown_report(const std::vector<Judged>& all, const Setting& setting, const std::string& folder);
-std::string csv_report(const std::vector<Judged>& all);  // experiment, claim, measured, published, verdict
+std::string csv_report(const std::vector<Judged>& all);  // a claim a line, with its rule
 
 }  // namespace bary::lab

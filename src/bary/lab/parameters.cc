@@ -186,8 +186,8 @@ Findings judge(const Rows& rows, const Plan&) {
     }
     formulas = formulas && rows.at(name)["formulas"] == true;
     two_thirds = two_thirds && rows.at(name)["two thirds"] == true;
-    least = std::min(least, rows.number(name, "mlp of block"));
-    most = std::max(most, rows.number(name, "mlp of block"));
+    least = lesser_of(least, rows.number(name, "mlp of block"));
+    most = greater_of(most, rows.number(name, "mlp of block"));
   }
   if (complete) {
     f.say("B10 MLP", fmt::format("{} to {}", percent_text(least), percent_text(most)),

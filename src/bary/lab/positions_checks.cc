@@ -35,8 +35,8 @@ nlohmann::json order(const Work&) {
     for (int64_t t = all ? 0 : T - 1; t < T; ++t) {
       const float *before = a.row(static_cast<int64_t>(to[static_cast<size_t>(t)])), *after = b.row(t);
       for (int64_t i = 0; i < c.n_embd; ++i) {
-        most = std::max(most, std::fabs(static_cast<double>(before[i]) - static_cast<double>(after[i])));
-        largest = std::max(largest, std::fabs(static_cast<double>(before[i])));
+        most = greater_of(most, std::fabs(static_cast<double>(before[i]) - static_cast<double>(after[i])));
+        largest = greater_of(largest, std::fabs(static_cast<double>(before[i])));
       }
     }
     return most / largest;
@@ -70,12 +70,14 @@ nlohmann::json distance(const Work&) {
       kernel::rotate_rows(T, 1, D, x->data(), x->stride(), table.cosines.data(), table.sines.data(), 1);
     const Tensor scores = matmul_nt(a, b);
     double apart = 0, spread = 0;
-    for (int64_t t = 1; t < T; ++t) {
-      for (int64_t j = 1; j < T; ++j)
-        apart = std::max(
-            apart, std::fabs(static_cast<double>(scores.row(t)[j]) - static_cast<double>(scores.row(t - 1)[j - 1])));
-      spread = std::max(spread, std::fabs(static_cast<double>(scores.row(t)[0]) - plain));
+    for (int64_t d = 1 - T; d < T; ++d) {  // the diagonal of keys d places later
+      std::vector<double> along;
+      for (int64_t t = std::max<int64_t>(0, -d); t < T && t + d < T; ++t)
+        along.push_back(static_cast<double>(scores.row(t)[t + d]));
+      apart = greater_of(apart, greatest(along) - least(along));
     }
+    for (int64_t t = 1; t < T; ++t)
+      spread = greater_of(spread, std::fabs(static_cast<double>(scores.row(t)[0]) - plain));
     const std::string name = kNames[static_cast<size_t>(s)];
     row[name + "apart"] = apart / size;
     row[name + "spread"] = spread / size;
@@ -100,7 +102,7 @@ nlohmann::json slopes(const Work&) {
     for (int64_t h = 0; h < H; ++h) {
       const float* last = p.row(h * T + T - 1);
       auto penalty = [&](int64_t d) { return std::log(static_cast<double>(last[T - 1 - d]) / last[T - 1]); };
-      for (int64_t d = 1; d < T; ++d) apart = std::max(apart, std::fabs(penalty(d) + std::ldexp(d, -int(h + 1))));
+      for (int64_t d = 1; d < T; ++d) apart = greater_of(apart, std::fabs(penalty(d) + std::ldexp(d, -int(h + 1))));
       found.push_back(-penalty(T - 1) / static_cast<double>(T - 1));
     }
   };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors of N(0,1), named by a number, and how far two tensors are apart.
 #pragma once
-#include <algorithm>
 #include <cmath>
 
 #include "bary/base/random.h"
+#include "bary/lab/sample.h"
 #include "bary/tensor/tensor.h"
 
 namespace bary::lab {
@@ -17,12 +17,12 @@ inline Tensor random_tensor(Shape shape, uint64_t which) {
   return x;
 }
 
-// max |a - b| over all elements; of tensors with as many
+// max |a - b| over all elements; of tensors with as many. NaN if any is.
 inline double largest_difference(const Tensor& a, const Tensor& b) {
   double most = 0;
   for (int64_t r = 0; r < a.rows(); ++r)
     for (int64_t c = 0; c < a.channels(); ++c)
-      most = std::max(most, std::fabs(static_cast<double>(a.row(r)[c]) - static_cast<double>(b.row(r)[c])));
+      most = greater_of(most, std::fabs(static_cast<double>(a.row(r)[c]) - static_cast<double>(b.row(r)[c])));
   return most;
 }
 inline double largest(const Tensor& x) { return largest_difference(x, Tensor::zeros(x.shape())); }

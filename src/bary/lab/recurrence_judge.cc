@@ -145,7 +145,7 @@ void tell_texts(const Rows& rows, Findings& f) {
            {"published", Align::right},
            {"train", Align::right},
            {"published", Align::right}});
-  Figure curves{"loss of each batch of the text", "updates", "nats a token", {}, true, false};
+  Figure curves{"loss of each batch of the text, seed 1", "updates", "nats a token", {}, true, false};
   for (const Network& n : kNetworks) {
     const std::string key = text_row(n) + "/1";
     if (!rows.has(key)) continue;
@@ -173,11 +173,11 @@ void judge_gradients(const Rows& rows, const Plan& plan, Findings& f) {
   const Sample far = reaches(rows, start_row(network("attention")));
   f.say("M4 attention", far.text(3), plan.unless_smoke(at_least(far, 256)));
   double most = 0, least = rows.number(start_row(network("attention")) + "/1", "at the end");
-  bool all = std::isfinite(least);
+  bool all = rows.has(start_row(network("attention")) + "/1");
   for (const Network& n : kNetworks) {
     const Sample left = rows.sample(start_row(n), "at the end");
     all = all && left.n() > 0;
-    for (double v : left.values) n.arch == Arch::decoder ? least = std::min(least, v) : most = std::max(most, v);
+    for (double v : left.values) n.arch == Arch::decoder ? least = lesser_of(least, v) : most = greater_of(most, v);
   }
   f.say("M4 495",
         all ? fmt::format("recurrent at most {}, attention {}", number_text(most, 2), number_text(least, 2)) : "",
@@ -255,7 +255,8 @@ Findings judge_recurrence(const Rows& rows, const Plan& plan) {
       "Copying: one LSTM layer of 64 on each side, eight letters; AdamW, 5e-3 after 100 updates of warm-up and down to "
       "0 along a cosine, gradients clipped at norm 1, batches of 64; 2,000 updates at the chapter's budget, 1,200 at "
       "the quick. Attention adds its own matrices, so parameters differ as the table says.",
-      "Times are the best of several, on as many cores as the run was given; operations are those of the products "
+      "Times of M4 side by side are the best of several, on as many cores as the run was given; operations are those "
+      "of the products "
       "alone. One core loses little to waiting: a step is a product of a matrix and a vector, and the matrix lies in "
       "its cache. A processor with thousands of lanes has nothing to fill them with.",
       "The text: widths chosen so that all have the parameters of the chapter's block within half a percent; the "

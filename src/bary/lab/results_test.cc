@@ -108,6 +108,45 @@ TEST_F(LabResults, ARowThatThrowsLosesNoneBeforeIt) {
   EXPECT_EQ(Results::load(folder_).rows(e).all().size(), 1u);
 }
 
+TEST_F(LabResults, ATrainingThatBrokeOffIsKeptAndCountsAgainstItsClaims) {
+  Experiment e = counting();
+  auto units = e.units;
+  e.units = [units](const Plan& plan) {
+    auto all = units(plan);
+    all[1].run = [](const Work&) -> nlohmann::json { fail(ErrorKind::numeric, "broke off at update 7"); };
+    return all;
+  };
+  e.judge = [](const Rows& rows, const Plan&) {
+    Findings f;
+    f.say("C", "", within(rows.sample("row", "value"), 0, 10));
+    return f;
+  };
+  EXPECT_TRUE(run(e));
+  EXPECT_TRUE(run(e));
+  EXPECT_EQ(measured_, 2);  // the two others, once
+  const Rows rows = Results::load(folder_).rows(e);
+  EXPECT_TRUE(rows.run("row/2"));
+  EXPECT_FALSE(rows.has("row/2"));
+  EXPECT_TRUE(rows.at("row/2").is_null());
+  EXPECT_EQ(rows.sample("row", "value").n(), 3);
+  const Judged j = judge(e, Results::load(folder_));
+  EXPECT_EQ(j.findings.outcomes.at(0).verdict, Verdict::fails);
+  EXPECT_EQ(j.findings.notes.at(0), "row/2 broke off at update 7; it counts against every claim it takes part in.");
+}
+
+TEST_F(LabResults, APageNamesWhatWasNotMeasuredAndWhatIsOutdated) {
+  const Experiment old = counting(1);
+  Experiment now = counting(2), other = counting();
+  other.name = "another";
+  run(old);
+  const Results results = Results::load(folder_);
+  const std::vector<Judged> all{judge(now, results), judge(other, results)};
+  for (const std::string& page : {html_page(all, {}), markdown_report(all, {}, "plots").text}) {
+    EXPECT_NE(page.find("Not measured yet: another."), std::string::npos) << page;
+    EXPECT_NE(page.find("bary lab run counting measures it anew"), std::string::npos) << page;
+  }
+}
+
 TEST_F(LabResults, ARowIsALineAndEachMachineIsNamedOnce) {
   const Experiment e = counting();
   run(e, 2);

@@ -2,6 +2,7 @@
 #include "bary/lab/runner.h"
 
 #include "bary/base/clock.h"
+#include "bary/base/error.h"
 
 namespace bary::lab {
 namespace {
@@ -16,13 +17,13 @@ class Runner {
     const Rows rows = results_.rows(e);
     for (const Unit& u : e.units(options_.plan)) {
       ++units_;
-      rows.has(u.key) ? void(++done_) : void(gflop_left_ += u.gflop);
+      rows.run(u.key) ? void(++done_) : void(gflop_left_ += u.gflop);
     }
   }
   void run(const Experiment& e) {
     const Rows rows = results_.rows(e);
     for (const Unit& u : e.units(options_.plan))
-      if (!rows.has(u.key)) run_unit(e, u);
+      if (!rows.run(u.key)) run_unit(e, u);
     if (hooks_.judged) hooks_.judged(e);
   }
 
@@ -33,9 +34,9 @@ class Runner {
       if (hooks_.stop && hooks_.stop()) throw Stopped();
       if (hooks_.progress) hooks_.progress({e, u, share, done_, units_, seconds_left(u.gflop * share)});
     };
-    const Work work{options_.plan, [this]() -> const TrainData& { return text(); }, report};
+    const Work work{options_.plan, [this](int64_t window) -> const TrainData& { return text(window); }, report};
     report(0);
-    nlohmann::json row = u.run(work);
+    nlohmann::json row = measured(u, work);
     row["seconds"] = watch.seconds();
     results_.add(e, u.key, row, options_.machine);
     ++done_;
@@ -50,11 +51,27 @@ class Runner {
     return clock_.seconds() / done * (gflop_left_ - of_this_unit);
   }
 
-  const TrainData& text() {
+  // What broke off would break off again: it is kept as run, and the others go on.
+  static nlohmann::json measured(const Unit& u, const Work& work) {
+    try {
+      return u.run(work);
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::numeric) throw;
+      return {{"stopped", e.what()}};
+    }
+  }
+
+  const TrainData& text(int64_t window) {
     if (!data_) {
       data_ = TrainData::load(options_.data, {});
       results_.set_corpus_sha256(data_->sha256);
     }
+    const std::pair<TokenSpan, const char*> parts[] = {{data_->train, "part to learn from"},
+                                                       {data_->val, "held-out part"}};
+    for (const auto& [part, name] : parts)
+      BARY_CHECK(part.size() > window,
+                 "lab: the {} of the text has {} tokens, windows of {} need at least {}; choose a longer text", name,
+                 part.size(), window, window + 1);
     return *data_;
   }
 
@@ -84,7 +101,7 @@ bool run_experiments(std::span<const Experiment* const> chosen, const RunOptions
 double gflop_left(const Experiment& e, const Plan& plan, const Rows& rows) {
   double sum = 0;
   for (const Unit& u : e.units(plan))
-    if (!rows.has(u.key)) sum += u.gflop;
+    if (!rows.run(u.key)) sum += u.gflop;
   return sum;
 }
 

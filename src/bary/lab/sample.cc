@@ -47,6 +47,18 @@ Sample operator-(const Sample& a, const Sample& b) {
   return d;
 }
 
+double greatest(const std::vector<double>& values) {
+  double most = values.empty() ? std::nan("") : values[0];
+  for (double v : values) most = greater_of(most, v);
+  return most;
+}
+
+double least(const std::vector<double>& values) {
+  double few = values.empty() ? std::nan("") : values[0];
+  for (double v : values) few = lesser_of(few, v);
+  return few;
+}
+
 Verdict within(const Sample& s, double low, double high) {
   if (s.n() == 0) return Verdict::undecided;
   const double m = s.mean(), reach = s.reach();
@@ -69,35 +81,42 @@ Verdict both(Verdict a, Verdict b) {
   return a == Verdict::holds && b == Verdict::holds ? Verdict::holds : Verdict::undecided;
 }
 
+bool Rows::stopped(const std::string& key) const {
+  auto found = rows_.find(key);
+  return found != rows_.end() && found->second.is_object() && found->second.contains("stopped");
+}
+
 const nlohmann::json& Rows::at(const std::string& key) const {
   static const nlohmann::json kNothing;
-  auto found = rows_.find(key);
-  return found == rows_.end() ? kNothing : found->second;
+  return has(key) ? rows_.find(key)->second : kNothing;
 }
 
 Sample Rows::sample(const std::string& row, const std::string& field) const {
   Sample s;
-  for (int64_t seed = 1; has(row + "/" + std::to_string(seed)); ++seed) {
+  for (int64_t seed = 1; run(row + "/" + std::to_string(seed)); ++seed) {
     const double v = number(row + "/" + std::to_string(seed), field);
     s.values.push_back(v);
   }
   return s;
 }
 
-// JSON has no NaN: a null stands for it.
+double number_in(const nlohmann::json& value) { return value.is_number() ? value.get<double>() : std::nan(""); }
+
+std::vector<double> numbers_in(const nlohmann::json& list) {
+  std::vector<double> out;
+  if (list.is_array())
+    for (const auto& v : list) out.push_back(number_in(v));
+  return out;
+}
+
 double Rows::number(const std::string& key, const std::string& field) const {
   const nlohmann::json& row = at(key);
-  return row.is_object() && row.contains(field) && row[field].is_number() ? row[field].get<double>()
-                                                                          : std::numeric_limits<double>::quiet_NaN();
+  return row.is_object() && row.contains(field) ? number_in(row[field]) : std::nan("");
 }
 
 std::vector<double> Rows::numbers(const std::string& key, const std::string& field) const {
-  std::vector<double> out;
   const nlohmann::json& row = at(key);
-  if (!row.is_object() || !row.contains(field) || !row[field].is_array()) return out;
-  for (const auto& v : row[field])
-    out.push_back(v.is_number() ? v.get<double>() : std::numeric_limits<double>::quiet_NaN());
-  return out;
+  return row.is_object() && row.contains(field) ? numbers_in(row[field]) : std::vector<double>();
 }
 
 }  // namespace bary::lab

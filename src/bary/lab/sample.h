@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measured rows and what is said of several of them: means, spreads, and verdicts that know how sure they can be.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -24,6 +25,13 @@ struct Sample {
 };
 Sample operator-(const Sample& a, const Sample& b);  // pair by pair: the same seed on both sides
 
+// The greater and the lesser of two numbers, of some; NaN if any is, or of none: what could not be measured must not
+// vanish in a maximum, as it does in std::max.
+inline double greater_of(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+inline double lesser_of(double a, double b) { return std::isnan(a) || a < b ? a : b; }
+double greatest(const std::vector<double>& values);
+double least(const std::vector<double>& values);
+
 // low <= mean <= high. Open without values, and where the mean lies outside by no more than its reach: the spread is
 // too wide to say no. NaN fails.
 Verdict within(const Sample& s, double low, double high);
@@ -37,6 +45,10 @@ Verdict larger(const Sample& a, const Sample& b);
 Verdict verdict_of(bool holds);
 Verdict both(Verdict a, Verdict b);  // fails if either does, holds if both do
 
+// What a row keeps: JSON has no NaN, a null stands for it; also of what is no number or no list of them.
+double number_in(const nlohmann::json& value);
+std::vector<double> numbers_in(const nlohmann::json& list);
+
 // The finished rows of one experiment by their units' keys.
 class Rows {
  public:
@@ -44,9 +56,12 @@ class Rows {
   Rows() = default;
   explicit Rows(Map rows) : rows_(std::move(rows)) {}
 
-  bool has(const std::string& key) const { return rows_.contains(key); }
-  const nlohmann::json& at(const std::string& key) const;  // null if it has not been measured
-  // The field of rows "row/1", "row/2", ...; those not measured are left out.
+  // A unit that broke off left a row that says why ("stopped") and nothing to judge: its figures are NaN.
+  bool run(const std::string& key) const { return rows_.contains(key); }        // it will not be run again
+  bool has(const std::string& key) const { return run(key) && !stopped(key); }  // it can be judged
+  bool stopped(const std::string& key) const;
+  const nlohmann::json& at(const std::string& key) const;  // null if there is nothing to judge
+  // The field of rows "row/1", "row/2", ...; those not run are left out.
   Sample sample(const std::string& row, const std::string& field) const;
   double number(const std::string& key, const std::string& field) const;                // NaN if not measured
   std::vector<double> numbers(const std::string& key, const std::string& field) const;  // empty if not measured

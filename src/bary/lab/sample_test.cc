@@ -74,6 +74,22 @@ TEST(Verdict, BothNeedBoth) {
   EXPECT_EQ(both(Verdict::undecided, Verdict::fails), Verdict::fails);
 }
 
+TEST(Sample, NotANumberIsTheGreatestAndTheLeast) {
+  const double nan = std::nan("");
+  EXPECT_EQ(greater_of(1, 2), 2);
+  EXPECT_EQ(lesser_of(1, 2), 1);
+  for (double (*of)(double, double) : {&greater_of, &lesser_of}) {
+    EXPECT_TRUE(std::isnan(of(1, nan)));
+    EXPECT_TRUE(std::isnan(of(nan, 1)));
+  }
+  for (double (*of)(const std::vector<double>&) : {&greatest, &least}) {
+    EXPECT_TRUE(std::isnan(of({})));
+    EXPECT_TRUE(std::isnan(of({1, nan, 2})));
+    EXPECT_EQ(of({3}), 3);
+  }
+  EXPECT_EQ(greatest({1, 3, 2}), 3);
+  EXPECT_EQ(least({2, 1, 3}), 1);
+}
 TEST(Rows, SeedsAreCollectedInOrderUntilOneIsMissing) {
   const Rows rows({{"a/1", {{"v", 1}}}, {"a/2", {{"v", 2}}}, {"a/4", {{"v", 4}}}, {"ab/1", {{"v", 9}}}});
   EXPECT_EQ(rows.sample("a", "v").values, (std::vector<double>{1, 2}));

@@ -109,7 +109,7 @@ Sharpness sharpness(const LanguageModel& model, const HeldOut& windows) {
 }
 
 nlohmann::json train(Recipe r, const Work& work) {
-  const TrainData& data = work.text();
+  const TrainData& data = work.text(r.model.block_size);
   r.model.vocab_size = data.vocab_size;
   const int64_t T = r.model.block_size;
   const HeldOut windows = four_windows(data.val, T);
@@ -150,9 +150,15 @@ void show(const Rows& rows, Findings& f) {
               {"entropy, nats", Align::right},
               {"rows over 0.99", Align::right},
               {"published", Align::right}});
-  Figure deviation{"standard deviation of the scores", "updates", "score", {}, false, true};
-  Figure entropy{"entropy of the attention", "updates", "nats", {}, false, false};
-  Figure hard{"rows with more than 0.99 on one token", "updates", "share", {}, false, false};
+  // Over training: the wide heads, and the ladder's two widths, which have twice the updates
+  std::vector<Figure> figures;
+  for (const char* which : {"", "the ladder's block: "}) {
+    const std::string of = which;
+    figures.push_back({of + "perplexity of each batch, seed 1", "updates", "perplexity", {}, true, true});
+    figures.push_back({of + "standard deviation of the scores, seed 1", "updates", "score", {}, false, true});
+    figures.push_back({of + "entropy of the attention, seed 1", "updates", "nats", {}, false, false});
+    figures.push_back({of + "rows with more than 0.99 on one token, seed 1", "updates", "share", {}, false, false});
+  }
   for (const Width& w : kWidths) {
     const Sample with = rows.sample(key_of(w, true), "val"), without = rows.sample(key_of(w, false), "val");
     worth.row({w.says, with.text(), without.text(), (without - with).text(3), w.worth, w.ours});
@@ -164,16 +170,20 @@ void show(const Rows& rows, Findings& f) {
       ends.row({key, s("deviation before").text(3), s("deviation").text(4),
                 widest ? (divided ? "→ 3.44" : "21 → 5147") : "", s("entropy").text(3), percent_text(s("hard").mean()),
                 widest && !divided ? "99.9%" : ""});
-      if (w.ladder) continue;  // another number of steps
       const std::vector<double> x = rows.numbers(first, "steps");
-      deviation.series.push_back({key, x, rows.numbers(first, "deviations")});
-      entropy.series.push_back({key, x, rows.numbers(first, "entropies")});
-      hard.series.push_back({key, x, rows.numbers(first, "hards")});
+      Series batches{key, {}, rows.numbers(first, "losses")};  // one less: none is of the first weights
+      if (!x.empty()) batches.x.assign(x.begin() + 1, x.end());
+      for (double& loss : batches.y) loss = std::exp(loss);
+      Figure* of = figures.data() + (w.ladder ? 4 : 0);
+      of[0].series.push_back(batches);
+      of[1].series.push_back({key, x, rows.numbers(first, "deviations")});
+      of[2].series.push_back({key, x, rows.numbers(first, "entropies")});
+      of[3].series.push_back({key, x, rows.numbers(first, "hards")});
     }
   }
   f.tables.emplace_back("held-out perplexity, mean ± standard deviation over seeds; PyTorch: our own, one seed", worth);
   f.tables.emplace_back("attention of the first layer on four held-out windows, before and after training", ends);
-  f.figures = {deviation, entropy, hard};
+  f.figures = std::move(figures);
 }
 
 Findings judge(const Rows& rows, const Plan& plan) {

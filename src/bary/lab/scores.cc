@@ -77,11 +77,14 @@ double standard_error(double d) { return d * std::sqrt((2 + 6 / d) / static_cast
 
 Findings judge(const Rows& rows, const Plan& plan) {
   const char* published[] = {"3.975", "16.071", "64.249", "253.065", "1015.562"};
+  const char* published_deviation[] = {"1.994", "4.009", "8.016", "15.908", "31.868"};
   Findings f;
   Table variance({{"d_k", Align::right},
                   {"variance of q.k", Align::right},
                   {"published", Align::right},
-                  {"standard error", Align::right}});
+                  {"standard error", Align::right},
+                  {"standard deviation", Align::right},
+                  {"published", Align::right}});
   Table softened({{"d_k", Align::right},
                   {"effective tokens", Align::right},
                   {"divided", Align::right},
@@ -104,8 +107,8 @@ Findings judge(const Rows& rows, const Plan& plan) {
       continue;
     }
     auto v = [&](const char* field) { return rows.number(key, field); };
-    variance.row(
-        {std::to_string(kWidths[i]), number_text(v("variance"), 6), published[i], number_text(standard_error(d), 3)});
+    variance.row({std::to_string(kWidths[i]), number_text(v("variance"), 6), published[i],
+                  number_text(standard_error(d), 3), number_text(std::sqrt(v("variance")), 5), published_deviation[i]});
     softened.row({std::to_string(kWidths[i]), number_text(v("effective"), 4), number_text(v("effective_divided"), 4),
                   number_text(v("jacobian"), 3), number_text(v("jacobian_divided"), 3), percent_text(v("frozen")),
                   percent_text(v("frozen_divided"))});

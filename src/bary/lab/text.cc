@@ -8,9 +8,16 @@
 namespace bary::lab {
 
 // A reader must see that a verdict speaks of fewer rows than its rule does.
+static void tell_stopped(const Experiment& e, const Rows& rows, const Plan& plan, Findings& f) {
+  for (const Unit& u : e.units(plan))
+    if (rows.stopped(u.key))
+      f.notes.push_back(fmt::format("{} {}; it counts against every claim it takes part in.", u.key,
+                                    rows.all().at(u.key).value("stopped", "broke off")));
+}
+
 static std::string what_is_missing(const Experiment& e, const Rows& rows, const Plan& plan) {
   const std::vector<Unit> units = e.units(plan);
-  const auto there = std::count_if(units.begin(), units.end(), [&](const Unit& u) { return rows.has(u.key); });
+  const auto there = std::count_if(units.begin(), units.end(), [&](const Unit& u) { return rows.run(u.key); });
   std::string text;
   if (const auto all = std::ssize(units); there < all)
     text = fmt::format("{} of {} rows are there; the verdicts speak of these. ", there, all);
@@ -44,11 +51,22 @@ Judged judge(const Experiment& e, const Results& results) {
   const Plan plan{s.budget, results.seeds(e), s.own_text()};
   const Rows rows = results.rows(e);
   Judged j{&e, rows.all().empty() ? Findings() : e.judge(rows, plan), results.machines(e)};
+  if (results.outdated(e))
+    j.findings.notes.push_back("Its rows are of an older recipe and are not judged: bary lab run " + e.name +
+                               " measures it anew.");
   if (rows.all().empty()) return j;
   if (std::string missing = what_is_missing(e, rows, plan); !missing.empty())
     j.findings.notes.insert(j.findings.notes.begin(), missing);
+  tell_stopped(e, rows, plan, j.findings);
   complete(e, j.findings);
   return j;
+}
+
+std::string not_measured(const std::vector<Judged>& all) {
+  std::string names;
+  for (const Judged& j : all)
+    if (j.machines.empty()) names += (names.empty() ? "" : ", ") + j.experiment->name;
+  return names;
 }
 
 std::string claims_text(const Judged& j) {
@@ -87,11 +105,11 @@ std::string csv_cell(const std::string& text) {  // RFC 4180
 }  // namespace
 
 std::string csv_report(const std::vector<Judged>& all) {
-  std::string out = "experiment,claim,says,measured,published,verdict\n";
+  std::string out = "experiment,claim,says,holds if,measured,published,verdict\n";
   for (const Judged& j : all) {
     for (const Outcome& o : j.findings.outcomes) {
       const Claim& c = j.experiment->claim(o.id);
-      for (const std::string& cell : {j.experiment->name, o.id, c.says, o.measured, c.published})
+      for (const std::string& cell : {j.experiment->name, o.id, c.says, c.rule, o.measured, c.published})
         out += csv_cell(cell) + ",";
       out += verdict_text(o.verdict) + "\n";
     }

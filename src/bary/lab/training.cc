@@ -44,9 +44,11 @@ void train_updates(const Recipe& r, Model& model, const GradientOf& gradient_of,
     const auto sum = gradient_of(it, pass, gradient);
     AdamW::Report report{0, false};
     if (std::isfinite(sum.loss)) report = optimizer.step(gradient.values(), sum.tokens, learning_rate(schedule, it));
-    if (seen) seen({it + 1, report.finite ? sum.mean() : std::nan(""), report.norm});
+    if (!report.finite)
+      fail(ErrorKind::numeric, "broke off at update {} of {}: the {} is not finite", it + 1, r.steps,
+           std::isfinite(sum.loss) ? "gradient" : "loss");
+    if (seen) seen({it + 1, sum.mean(), report.norm});
     work.progress(static_cast<double>(it + 1) / static_cast<double>(r.steps));
-    if (!report.finite) break;
   }
 }
 
@@ -86,7 +88,7 @@ Perplexities perplexities(const LanguageModel& model, const TrainData& data, boo
 }
 
 TokenSpan held_out(const Work& work) {
-  const TokenSpan all = work.text().val;
+  const TokenSpan all = work.text(1).val;
   return work.plan.budget == Budget::smoke ? all.slice(0, std::min<int64_t>(all.size(), 2000)) : all;
 }
 
@@ -102,7 +104,7 @@ Recipe shortened(Recipe r, const Plan& plan, int64_t quick_steps) {
 }
 
 TextTraining train_on_text(Recipe r, const Work& work) {
-  const TrainData& data = work.text();
+  const TrainData& data = work.text(r.model.block_size);
   r.model.vocab_size = data.vocab_size;
   nlohmann::json row;
   const Seen seen = keep_losses(row, r.steps);

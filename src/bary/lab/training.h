@@ -40,8 +40,8 @@ using Watch = std::function<void(const StepSeen&, LanguageModel&)>;
 using Seen = std::function<void(const StepSeen&)>;
 Seen keep_losses(nlohmann::json& row, int64_t steps);  // row["steps"] and row["losses"], thinned; the row outlives it
 
-// The updates of a recipe, whatever is learned from: `gradient` puts the sum of update `it` into `into`. A loss that is
-// not finite ends the training where it is: its last loss is NaN.
+// The updates of a recipe, whatever is learned from: `gradient` puts the sum of update `it` into `into`. A loss or
+// gradient that is not finite is a numeric Error that names the update: a model that broke off has no figures.
 using GradientOf = std::function<GradientSum::Result(int64_t it, const Pass& pass, GradientSum& into)>;
 void train_updates(const Recipe& r, Model& model, const GradientOf& gradient_of, const Work& work,
                    const Seen& seen = {});

@@ -51,7 +51,7 @@ std::vector<int32_t> eight_sentences(const SyntheticLanguage& language) {
   std::vector<int32_t> ids;
   for (const char* adjective : kAdjectives) {
     SyntheticSequence s = language.listed(SyntheticSplit::training, 0);
-    s.tokens[1] = language.id("animal"), s.tokens[6] = language.id("street");
+    s.tokens[kFirstNounAt] = language.id("animal"), s.tokens[kSecondNounAt] = language.id("street");
     s.tokens[kAdjectiveAt] = language.id(adjective);
     ids.insert(ids.end(), s.tokens.begin(), s.tokens.begin() + s.answer);
   }
@@ -86,8 +86,8 @@ void look(const LanguageModel& model, const SyntheticLanguage& language, nlohman
     for (int64_t t = 0; t < T; ++t)
       if (t != kAdjectiveAt)
         scores_apart =
-            std::max(scores_apart, std::fabs(static_cast<double>(scores.row((kTired * H + h) * T + last)[t]) -
-                                             static_cast<double>(scores.row((kWet * H + h) * T + last)[t])));
+            greater_of(scores_apart, std::fabs(static_cast<double>(scores.row((kTired * H + h) * T + last)[t]) -
+                                               static_cast<double>(scores.row((kWet * H + h) * T + last)[t])));
   row["scores apart"] = scores_apart;
 }
 

@@ -12,7 +12,7 @@ namespace bary::lab {
 // In the order of the language: four say who crosses, four what is crossed.
 inline constexpr const char* kAdjectives[] = {"tired", "scared", "slow", "weak", "wet", "wide", "busy", "steep"};
 inline constexpr int64_t kTired = 0, kWet = 4;
-inline constexpr int64_t kAdjectiveAt = 11;  // its position in the sentence
+inline constexpr int64_t kFirstNounAt = 1, kSecondNounAt = 6, kAdjectiveAt = 11;  // positions in the sentence
 
 struct Trial {
   std::string key;

@@ -56,22 +56,27 @@ void draw_training(const Rows& rows, Findings& f) {
     for (int64_t seed = 1; rows.has(fmt::format("{}/{}", m, seed)); ++seed) {
       const std::string key = fmt::format("{}/{}", m, seed);
       answers.series.push_back({key + ", right", rows.numbers(key, "steps"), rows.numbers(key, "rights")});
-      if (seed == 1 && m == kModels[0])
+      if (m == kModels[0])
         answers.series.push_back({key + ", wrong noun", rows.numbers(key, "steps"), rows.numbers(key, "wrongs")});
     }
   }
-  Figure pairs{"leaky language: the average against the number of pairs", "pairs of nouns", "share right", {}};
+  Figure pairs{
+      "leaky language: the average against the number of pairs, mean over seeds", "pairs of nouns", "share right", {}};
   for (double share : {0.375, 0.625, 1.0}) {  // of the training: the curves hold about 40 points
     Series s;
     for (int64_t kinds : kKinds) {
-      const std::string key = leaky_row(kinds) + "/1";
-      const auto steps = rows.numbers(key, "steps"), rights = rows.numbers(key, "rights");
-      if (steps.empty() || rights.size() != steps.size()) continue;
-      const double until = share * steps.back();
-      const auto at = std::upper_bound(steps.begin(), steps.end(), until + 0.5) - steps.begin() - 1;
-      s.name = fmt::format("after {} updates", number_text(until, 5));
-      s.x.push_back(static_cast<double>(kinds * kinds));
-      s.y.push_back(rights[static_cast<size_t>(std::max<std::ptrdiff_t>(at, 0))]);
+      Sample moment;
+      for (int64_t seed = 1; rows.has(fmt::format("{}/{}", leaky_row(kinds), seed)); ++seed) {
+        const std::string key = fmt::format("{}/{}", leaky_row(kinds), seed);
+        const auto steps = rows.numbers(key, "steps"), rights = rows.numbers(key, "rights");
+        if (steps.empty() || rights.size() != steps.size()) continue;
+        const double until = share * steps.back();
+        const auto at = std::upper_bound(steps.begin(), steps.end(), until + 0.5) - steps.begin() - 1;
+        s.name = fmt::format("after {} updates", number_text(until, 5));
+        moment.values.push_back(rights[static_cast<size_t>(std::max<std::ptrdiff_t>(at, 0))]);
+      }
+      if (moment.n() == 0) continue;
+      s.x.push_back(static_cast<double>(kinds * kinds)), s.y.push_back(moment.mean());
     }
     if (!s.x.empty()) pairs.series.push_back(s);
   }
@@ -83,13 +88,14 @@ void draw_maps(const Rows& rows, Findings& f) {
   if (!row.is_object() || !row.contains("words")) return;
   const auto words = row["words"].get<std::vector<std::string>>();
   std::vector<std::string> adjectives(std::begin(kAdjectives), std::end(kAdjectives));
-  HeatMap both{"where the blocks look from the last word, mean over heads", "block, adjective", "word", {}, words, {}};
+  HeatMap both{
+      "where the blocks look from the last word, mean over heads, seed 1", "block, adjective", "word", {}, words, {}};
   Table t({{"block", Align::right}, {"adjective", Align::left}, {"looks at", Align::left}, {"published", Align::left}});
   for (int block : {1, 2}) {
     const auto map = rows.numbers(kTwo, fmt::format("map {}", block));
     if (map.size() != words.size() * adjectives.size()) return;
     f.maps.push_back(
-        {fmt::format("block {}, all eight adjectives", block), "adjective", "word", adjectives, words, map});
+        {fmt::format("block {}, all eight adjectives, seed 1", block), "adjective", "word", adjectives, words, map});
     for (int64_t a : {kTired, kWet}) {
       const auto begin = map.begin() + a * std::ssize(words);
       const std::vector<double> weights(begin, begin + std::ssize(words));
@@ -138,6 +144,34 @@ void tell_heads(const Rows& rows, Findings& f) {
   if (t.rows() > 0) f.tables.emplace_back("held-out accuracy in % with heads of a block switched off, model/seed", t);
 }
 
+// Seed by seed: the head of block 1 that can't be spared, and where both blocks look from the answering position
+void tell_circuit(const Rows& rows, Findings& f) {
+  Table t({{"seed", Align::right},
+           {"most needed head of block 1", Align::right},
+           {"right % without it", Align::right},
+           {"block 1 on tired", Align::right},
+           {"on wet", Align::right},
+           {"block 2 for tired: first noun", Align::right},
+           {"second", Align::right},
+           {"for wet: first noun", Align::right},
+           {"second", Align::right}});
+  for (int64_t seed = 1; rows.has(fmt::format("two blocks/{}", seed)); ++seed) {
+    const std::string key = fmt::format("two blocks/{}", seed);
+    const auto first = rows.numbers(key, "map 1"), second = rows.numbers(key, "map 2"), off = rows.numbers(key, "off");
+    if (first.empty() || second.size() != first.size() || off.size() != 2 * (kHeads + 1)) return;
+    const auto head = std::min_element(off.begin(), off.begin() + kHeads) - off.begin();
+    const size_t T = first.size() / std::size(kAdjectives);
+    auto weight = [&](const std::vector<double>& map, int64_t adjective, int64_t at) {
+      return fmt::format("{:.2f}", map[static_cast<size_t>(adjective) * T + static_cast<size_t>(at)]);
+    };
+    t.row({std::to_string(seed), std::to_string(head + 1), number_text(100 * off[static_cast<size_t>(head)], 4),
+           weight(first, kTired, kAdjectiveAt), weight(first, kWet, kAdjectiveAt), weight(second, kTired, kFirstNounAt),
+           weight(second, kTired, kSecondNounAt), weight(second, kWet, kFirstNounAt),
+           weight(second, kWet, kSecondNounAt)});
+  }
+  if (t.rows() > 0) f.tables.emplace_back("the circuit of two blocks (weights are means over four heads)", t);
+}
+
 double total_variation(const std::vector<double>& map, size_t a, size_t b) {
   const size_t T = map.size() / std::size(kAdjectives);
   double sum = 0;
@@ -164,9 +198,10 @@ void judge_looking(const Rows& rows, const Plan& plan, Findings& f) {
     const std::string key = fmt::format("two blocks/{}", seed);
     const auto first = rows.numbers(key, "map 1"), second = rows.numbers(key, "map 2"), off = rows.numbers(key, "off");
     if (first.empty() || second.empty() || off.size() != 2 * (kHeads + 1)) return;
-    scores = std::max(scores, rows.number(key, "scores apart"));
+    scores = greater_of(scores, rows.number(key, "scores apart"));
     const size_t T = first.size() / std::size(kAdjectives);
-    for (size_t t = 0; t < T; ++t) weights = std::max(weights, std::fabs(first[kTired * T + t] - first[kWet * T + t]));
+    for (size_t t = 0; t < T; ++t)
+      weights = greater_of(weights, std::fabs(first[kTired * T + t] - first[kWet * T + t]));
     ratio.values.push_back(kinds_apart(second));
     without_1.values.push_back(100 * off[kHeads]), without_2.values.push_back(100 * off[2 * kHeads + 1]);
   }
@@ -214,11 +249,14 @@ Findings judge_two_nouns(const Rows& rows, const Plan& plan) {
   draw_training(rows, f);
   draw_maps(rows, f);
   tell_heads(rows, f);
+  tell_circuit(rows, f);
   const Sample average = right(rows, "average"), one = right(rows, "one block"), two = right(rows, "two blocks");
   const Sample leaky = right(rows, leaky_row(16)), leaky_one = right(rows, "leaky one block");
   auto say = [&](const char* id, const std::string& measured, Verdict v) { f.say(id, measured, plan.unless_smoke(v)); };
   say("W2 average", leaky.text(), at_least(leaky, 99));
-  say("W2 one block", leaky_one.text(), at_least(leaky - leaky_one, 1));
+  // The average is right in at most 100 %: beside a block that is always right, no spread can make it better.
+  const bool out_of_reach = leaky_one.n() > 0 && least(leaky_one.values) > 99;
+  say("W2 one block", leaky_one.text(), out_of_reach ? Verdict::fails : at_least(leaky - leaky_one, 1));
   const double tosses = static_cast<double>(average.n()) * rows.number("average/1", "sentences");
   say("W3 average",
       average.n()
@@ -249,7 +287,20 @@ Findings judge_two_nouns(const Rows& rows, const Plan& plan) {
       "adjective gets little weight.",
       "A single block can solve the closed language (some seeds do): its heads can bring the nouns and the "
       "adjective to the answering position at once for its MLP to decide. So two hops are what two blocks find, not "
-      "what the task demands, and what is left without block 1 may lie above chance."};
+      "what the task demands, and what is left without block 1 may lie above chance.",
+      "W0, the map of a model of the text as it is, stands under induction, which trains one."};
+  if (plan.budget == Budget::chapter) {
+    f.notes.push_back(
+        "Why W4 map does not hold: seeds 1 to 3 find the two hops in the other order than published. For the "
+        "adjectives "
+        "of one kind, wet among them, one head of block 1 looks at the adjective and at nothing else (a quarter of the "
+        "mean over heads); without that head half of the answers are wrong. Block 2 then fetches the noun. The "
+        "published "
+        "maps, where block 1 brings the first noun and block 2 reads tired, are another solution of the same task.");
+    f.notes.push_back(
+        "Why W2 one block does not hold: with the sizes and updates chosen here one block is right in every held-out "
+        "sentence of the leaky language, at seeds 1 to 3. The published 91.7 % was not found.");
+  }
   return f;
 }
 

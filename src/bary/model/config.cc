@@ -190,17 +190,38 @@ void ModelConfig::describe_pairs(Options& o) {
         "what a recurrent target reads of its source beside the last state");
 }
 
-std::vector<Idle> idle_options(const ModelConfig& c) {
-  if (c.recurrent())
-    return {{{"n_head", "d_head", "n_kv_head", "mlp_ratio", "pos", "norm", "norm_kind", "norm_eps", "mlp", "mixer",
-              "mask", "window", "scale", "residual", "attn_proj", "qkv_bias", "rope_theta"},
-             fmt::format("is of blocks that attend, and arch={} has recurrent layers", arch_name(c))}};
+// What does nothing without a source, without recurrent layers, or where the token table is the head
+static std::vector<Idle> idle_around(const ModelConfig& c) {
   std::vector<Idle> idle;
+  if (!c.has_source() && c.arch != Arch::encoder_decoder)
+    idle.push_back({{"n_encoder_layer", "share_embeddings", "attend"},
+                    fmt::format("is of a source of its own, and this model (arch={}) has none", arch_name(c))});
+  if (!c.recurrent())
+    idle.push_back({{"attend"}, fmt::format("is of recurrent layers, and arch={} has blocks", arch_name(c))});
+  if (c.tie_embeddings && c.head_bias)  // asked for without a bias, a tied head does as it is told
+    idle.push_back({{"head_bias"}, "is of a head of its own, and tie_embeddings makes the token table the head"});
+  return idle;
+}
+
+std::vector<Idle> idle_options(const ModelConfig& c) {
+  std::vector<Idle> idle = idle_around(c);
+  if (c.recurrent()) {
+    idle.push_back(
+        {{"n_head", "d_head",     "n_kv_head",    "mlp_ratio",   "pos",           "norm",       "norm_kind", "norm_eps",
+          "mlp",    "mixer",      "mask",         "window",      "scale",         "residual",   "attn_proj", "qkv_bias",
+          "bias",   "rope_theta", "rope_scaling", "rope_factor", "rope_original", "embed_scale"},
+         fmt::format("is of models made of blocks, and arch={} has recurrent layers", arch_name(c))});
+    return idle;
+  }
+  if (c.arch == Arch::encoder && c.mask != Mask::full)
+    idle.push_back({{"mask", "window"}, "is of models that look back, and arch=encoder sees all of its text"});
   if (c.mixer != Mixer::attention)
     idle.push_back({{"n_head", "d_head", "n_kv_head", "scale", "attn_proj", "qkv_bias", "mask"},
                     "is of attention, and mixer is another"});
   if (c.mask != Mask::window) idle.push_back({{"window"}, "is how many keys mask=window sees, and mask is another"});
-  if (c.pos != Position::rotary) idle.push_back({{"rope_theta"}, "is of rotary positions, and pos is another"});
+  if (c.pos != Position::rotary)
+    idle.push_back(
+        {{"rope_theta", "rope_scaling", "rope_factor", "rope_original"}, "is of rotary positions, and pos is another"});
   if (c.mlp == MlpKind::none) idle.push_back({{"mlp_ratio"}, "is of the MLP, and mlp is none"});
   if (c.norm == NormPlace::none)
     idle.push_back({{"norm_kind", "norm_eps"}, "is of the normalisation, and norm is none"});

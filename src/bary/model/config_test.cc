@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace bary {
@@ -156,6 +157,62 @@ TEST(Reading, ChangesTheWindowAndThePace) {
   refused(table, {257}, "learned 256 positions");
   refused(table, {0, RopeScaling::ntk, 2}, "pos=rotary");
   refused(c, {0, RopeScaling::none, 2}, "rope_factor 2");
+}
+
+bool is_idle(const ModelConfig& c, const std::string& name) {
+  for (const Idle& idle : idle_options(c))
+    if (std::find(idle.names.begin(), idle.names.end(), name) != idle.names.end()) return true;
+  return false;
+}
+
+TEST(IdleOptions, AreThoseThatWouldDoNothing) {
+  struct Question {
+    std::function<void(ModelConfig&)> change;
+    std::vector<std::string> idle, used;
+  };
+  const std::vector<std::string> rope{"rope_theta", "rope_scaling", "rope_factor", "rope_original"};
+  const std::vector<std::string> source{"n_encoder_layer", "share_embeddings", "attend"};
+  const std::vector<Question> questions{
+      {[](auto&) {}, rope, {"embed_scale", "head_bias", "mask", "n_head", "mlp_ratio"}},
+      {[](auto&) {}, source, {}},
+      {[](auto& c) { c.pos = Position::rotary; }, {"window"}, rope},
+      {[](auto& c) { c.tie_embeddings = true; }, {"head_bias"}, {"tie_embeddings"}},
+      {[](auto& c) { c.tie_embeddings = true, c.head_bias = false; }, {}, {"head_bias"}},
+      {[](auto& c) { c.arch = Arch::encoder; }, {"mask"}, {"embed_scale"}},
+      {[](auto& c) { c.arch = Arch::encoder, c.mask = Mask::window, c.window = 3; }, {"mask", "window"}, {}},
+      {[](auto& c) { c.arch = Arch::encoder, c.mask = Mask::full; }, source, {"mask"}},
+      {[](auto& c) { c.arch = Arch::encoder_decoder, c.source_vocab_size = 11; },
+       {"attend"},
+       {"n_encoder_layer", "share_embeddings", "embed_scale", "mask"}},
+      {[](auto& c) { c.arch = Arch::encoder_decoder; },
+       {"attend"},
+       {"n_encoder_layer"}},  // its source is still to come
+      {[](auto& c) { c.arch = Arch::lstm, c.source_vocab_size = 11; }, {"embed_scale", "bias", "pos"}, source},
+      {[](auto& c) { c.arch = Arch::gru; }, source, {"head_bias", "tie_embeddings", "n_layer", "init"}},
+      {[](auto& c) { c.arch = Arch::gru, c.pos = Position::rotary; }, rope, {}},
+  };
+  for (size_t i = 0; i < questions.size(); ++i) {
+    ModelConfig c;
+    questions[i].change(c);
+    for (const std::string& name : questions[i].idle) EXPECT_TRUE(is_idle(c, name)) << i << " " << name;
+    for (const std::string& name : questions[i].used) EXPECT_FALSE(is_idle(c, name)) << i << " " << name;
+  }
+}
+
+TEST(IdleOptions, AreOptionsOfAModel) {  // a name nobody knows would stop the command that asks for it
+  ModelConfig any;
+  Options o("config");
+  any.describe(o);
+  const std::vector<std::string> known = o.names();
+  for (Arch arch : {Arch::decoder, Arch::encoder, Arch::encoder_decoder, Arch::rnn, Arch::lstm, Arch::gru})
+    for (bool bare : {false, true}) {
+      ModelConfig c;
+      c.arch = arch;
+      if (bare) c.mixer = Mixer::none, c.mlp = MlpKind::none, c.norm = NormPlace::none, c.tie_embeddings = true;
+      for (const Idle& idle : idle_options(c))
+        for (std::string_view name : idle.names)
+          EXPECT_NE(std::find(known.begin(), known.end(), name), known.end()) << name;
+    }
 }
 
 TEST(ModelConfig, EveryKeyOfTheFileMatters) {  // the two configurations differ in all of them

@@ -18,11 +18,20 @@ Letters letters(const ModelConfig& c) {
   return {c.n_embd, c.vocab_size, c.positions(), c.n_head, c.heads_kv(), c.head_width(), c.mlp_width()};
 }
 
-int64_t norm_size(const ModelConfig& c) { return c.n_embd * (c.norm_kind == NormKind::layer && c.bias ? 2 : 1); }
+struct Counted {
+  std::string formula;
+  int64_t count;
+};
+// So many norms, each of a vector or two
+Counted norms_of(const ModelConfig& c, int64_t norms) {
+  const int64_t vectors = norms * (c.norm_kind == NormKind::layer && c.bias ? 2 : 1);
+  return {vectors == 1 ? "C" : fmt::format("{} C", vectors), vectors * c.n_embd};
+}
 
 // One side of a model: how many blocks, and whether they read another text
 struct Side {
-  std::string name;  // "", "source ", "target "
+  std::string name;        // "", "source ", "target "
+  const char* vocabulary;  // its letter
   int64_t vocab_size, layers;
   bool cross;
 };
@@ -31,8 +40,21 @@ void add_attention(const ModelConfig& c, const std::string& name,
                    const std::function<void(std::string, std::string, int64_t)>& add) {
   const Letters l = letters(c);
   const int64_t q = l.H * l.D, kv = 2 * l.G * l.D;
-  add(name + ": queries, keys, values", c.qkv_bias ? "3 C^2 + 3 C" : "3 C^2", (q + kv) * (l.C + (c.qkv_bias ? 1 : 0)));
-  if (c.attn_proj) add(name + ": output matrix", c.bias ? "C^2 + C" : "C^2", q * l.C + (c.bias ? l.C : 0));
+  // the text's squares where the heads make up C, and else what they are made of
+  const bool square = q == l.C, all_heads = l.G == l.H;
+  const std::string rows = !all_heads ? "(H + 2 G) D" : square ? "3 C" : "3 H D";
+  const std::string matrices = !all_heads ? "C (H + 2 G) D" : square ? "3 C^2" : "3 C H D";
+  add(name + ": queries, keys, values", c.qkv_bias ? matrices + " + " + rows : matrices,
+      (q + kv) * (l.C + (c.qkv_bias ? 1 : 0)));
+  if (!c.attn_proj) return;
+  const std::string output = square ? "C^2" : "C H D";
+  add(name + ": output matrix", c.bias ? output + " + C" : output, q * l.C + (c.bias ? l.C : 0));
+}
+
+std::string mlp_formula(const ModelConfig& c) {
+  if (c.mlp == MlpKind::swiglu) return c.bias ? "3 C F + 2 F + C" : "3 C F";
+  if (c.mlp_ratio == 4) return c.bias ? "8 C^2 + 5 C" : "8 C^2";  // as the text counts
+  return c.bias ? "2 C F + F + C" : "2 C F";
 }
 
 void add_blocks(const ModelConfig& c, const Side& side, ParameterCount& out) {
@@ -47,16 +69,13 @@ void add_blocks(const ModelConfig& c, const Side& side, ParameterCount& out) {
   if (side.cross) add_attention(c, "cross-attention", add);
   if (c.mlp != MlpKind::none) {
     const int64_t ups = c.mlp == MlpKind::swiglu ? 2 : 1;
-    add("MLP",
-        c.mlp == MlpKind::swiglu ? "3 C F"
-        : c.bias                 ? "8 C^2 + 5 C"
-                                 : "8 C^2",
-        ups * l.C * l.F + l.F * l.C + (c.bias ? ups * l.F + l.C : 0));
+    add("MLP", mlp_formula(c), ups * l.C * l.F + l.F * l.C + (c.bias ? ups * l.F + l.C : 0));
   }
   if (c.norm != NormPlace::none) {
     const int64_t parts = (c.mixer != Mixer::none ? 1 : 0) + (side.cross ? 1 : 0) + (c.mlp != MlpKind::none ? 1 : 0);
     const int64_t norms = c.norm == NormPlace::parallel ? std::min<int64_t>(parts, 1) : parts;
-    add("normalisation", norms == 3 ? "6 C" : norms == 2 ? "4 C" : "2 C", norms * norm_size(c));
+    const Counted all = norms_of(c, norms);
+    add("normalisation", all.formula, all.count);
   }
 }
 
@@ -70,15 +89,18 @@ void add_layers(const ModelConfig& c, const Side& side, ParameterCount& out) {
 
 void add_side(const ModelConfig& c, const Side& side, ParameterCount& out) {
   const Letters l = letters(c);
-  auto table = [&](const char* name, const char* formula, int64_t n) {
+  auto table = [&](const char* name, const std::string& formula, int64_t n) {
     out.rows.push_back({side.name + name, formula, n, "", 1});
     out.embeddings += n;
   };
-  if (!c.share_embeddings || side.cross) table("token embedding", "V C", side.vocab_size * l.C);
+  if (!c.share_embeddings || side.cross)
+    table("token embedding", std::string(side.vocabulary) + " C", side.vocab_size * l.C);
   if (c.recurrent()) return add_layers(c, side, out);
   if (c.pos == Position::learned) table("position embedding", "P C", l.P * l.C);
   if (side.layers > 0) add_blocks(c, side, out);
-  if (c.final_norm()) out.rows.push_back({side.name + "final normalisation", "2 C", norm_size(c), "", 1});
+  if (!c.final_norm()) return;
+  const Counted last = norms_of(c, 1);
+  out.rows.push_back({side.name + "final normalisation", last.formula, last.count, "", 1});
 }
 
 }  // namespace
@@ -87,8 +109,8 @@ ParameterCount count_parameters(const ModelConfig& c) {
   c.check();
   const Letters l = letters(c);
   ParameterCount out;
-  if (c.has_source()) add_side(c, {"source ", c.source_vocab_size, c.encoder_layers(), false}, out);
-  add_side(c, {c.has_source() ? "target " : "", c.vocab_size, c.n_layer, c.has_source()}, out);
+  if (c.has_source()) add_side(c, {"source ", "S", c.source_vocab_size, c.encoder_layers(), false}, out);
+  add_side(c, {c.has_source() ? "target " : "", "V", c.vocab_size, c.n_layer, c.has_source()}, out);
   if (c.attend == Attend::additive) out.rows.push_back({"additive scores", "2 C^2 + C", 2 * l.C * l.C + l.C, "", 1});
   if (c.attend != Attend::none)
     out.rows.push_back({"state and context joined", "2 C^2 + C", 2 * l.C * l.C + l.C, "", 1});

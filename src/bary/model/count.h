@@ -9,11 +9,13 @@
 namespace bary {
 
 struct CountRow {
-  std::string part;     // "token embedding", "attention", ...
-  std::string formula;  // in the letters of the house: "V C", "4 C^2 + 4 C"
-  int64_t count = 0;    // numbers, in one block of a group
-  std::string group;    // "blocks", "encoder blocks", "layers": a part of each of these; empty: stands alone
-  int64_t times = 1;    // how many there are of the group
+  std::string part;  // "token embedding", "attention", ...
+  // In the letters of `bary params`: C width, V vocabulary, S the source's, P positions, F width of the MLP, H heads of
+  // D, G of them with keys and values. "V C", "3 C^2", "2 C F + F + C"; it gives `count`.
+  std::string formula;
+  int64_t count = 0;  // numbers, in one block of a group
+  std::string group;  // "blocks", "encoder blocks", "layers": a part of each of these; empty: stands alone
+  int64_t times = 1;  // how many there are of the group
 };
 
 struct ParameterCount {

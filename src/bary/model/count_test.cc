@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
+#include <map>
+
 #include "bary/model/language_model.h"
 #include "bary/model/seq2seq.h"
 
@@ -112,6 +115,116 @@ TEST(Count, IsWhatADecoderHasForEverySetting) {
       EXPECT_EQ(rows, n.total);
     }
   }
+}
+
+// The value of "3 (2 C^2 + 2 C)" or "(H + 2 G) D": sums of products of numbers, letters and brackets
+class Formula {
+ public:
+  Formula(const std::string& text, const ModelConfig& c) : text_(text), c_(c) {}
+  int64_t value() {
+    const int64_t v = sum();
+    EXPECT_EQ(at_, text_.size()) << text_;
+    return v;
+  }
+
+ private:
+  void skip() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
+  bool take(char sign) {
+    skip();
+    if (at_ == text_.size() || text_[at_] != sign) return false;
+    return ++at_, true;
+  }
+  int64_t sum() {
+    int64_t v = product();
+    while (take('+')) v += product();
+    return v;
+  }
+  int64_t product() {
+    int64_t v = factor();
+    for (skip(); at_ < text_.size() && text_[at_] != '+' && text_[at_] != ')'; skip()) v *= factor();
+    return v;
+  }
+  int64_t factor() {
+    int64_t v = 0;
+    skip();
+    if (take('(')) {
+      v = sum();
+      EXPECT_TRUE(take(')')) << text_;
+    } else if (std::isdigit(static_cast<unsigned char>(text_[at_]))) {
+      while (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_])))
+        v = 10 * v + text_[at_++] - '0';
+    } else {
+      v = letter(text_[at_++]);
+    }
+    if (!take('^')) return v;
+    EXPECT_TRUE(take('2')) << text_;
+    return v * v;
+  }
+  int64_t letter(char name) const {
+    const std::map<char, int64_t> values{{'C', c_.n_embd},      {'V', c_.vocab_size},  {'S', c_.source_vocab_size},
+                                         {'P', c_.positions()}, {'F', c_.mlp_width()}, {'H', c_.n_head},
+                                         {'G', c_.heads_kv()},  {'D', c_.head_width()}};
+    const auto found = values.find(name);
+    EXPECT_NE(found, values.end()) << name << " in " << text_;
+    return found == values.end() ? 0 : found->second;
+  }
+
+  std::string text_;
+  const ModelConfig& c_;
+  size_t at_ = 0;
+};
+
+std::string formula(const ModelConfig& c, const std::string& name) {
+  for (const CountRow& r : count_parameters(c).rows)
+    if (r.part == name) return r.formula;
+  return "";
+}
+
+TEST(Count, AFormulaGivesItsNumber) {
+  std::vector<ModelConfig> all;
+  for (const std::string& name : preset_names()) all.push_back(preset(name));
+  for (bool biases : {false, true})
+    for (NormKind kind : {NormKind::layer, NormKind::rms})
+      for (MlpKind mlp : {MlpKind::gelu, MlpKind::swiglu})
+        for (int64_t ratio : {2, 4})
+          for (auto [kv_heads, width] : {std::pair<int64_t, int64_t>{0, 0}, {2, 0}, {0, 7}, {1, 7}}) {
+            ModelConfig c;
+            c.bias = c.qkv_bias = biases, c.norm_kind = kind, c.mlp = mlp, c.mlp_ratio = ratio;
+            c.n_kv_head = kv_heads, c.d_head = width, c.context = 200;
+            all.push_back(c);
+            c.arch = Arch::encoder_decoder, c.source_vocab_size = 55, c.n_encoder_layer = 3;
+            all.push_back(c);
+          }
+  for (Arch arch : {Arch::rnn, Arch::lstm, Arch::gru}) {
+    ModelConfig c;
+    c.arch = arch;
+    all.push_back(c);
+    c.source_vocab_size = 55, c.attend = Attend::additive;
+    all.push_back(c);
+  }
+  for (size_t i = 0; i < all.size(); ++i)
+    for (const CountRow& r : count_parameters(all[i]).rows)
+      EXPECT_EQ(Formula(r.formula, all[i]).value(), r.count) << i << " " << r.part << ": " << r.formula;
+}
+
+TEST(Count, FormulasAreTheTextsWhereTheyCanBe) {
+  ModelConfig c;
+  EXPECT_EQ(formula(c, "attention: queries, keys, values"), "3 C^2");
+  EXPECT_EQ(formula(c, "attention: output matrix"), "C^2 + C");
+  EXPECT_EQ(formula(c, "MLP"), "8 C^2 + 5 C");
+  EXPECT_EQ(formula(c, "normalisation"), "4 C");
+  c.mlp_ratio = 2, c.n_kv_head = 2, c.qkv_bias = true;
+  EXPECT_EQ(formula(c, "attention: queries, keys, values"), "C (H + 2 G) D + (H + 2 G) D");
+  EXPECT_EQ(formula(c, "attention: output matrix"), "C^2 + C");
+  EXPECT_EQ(formula(c, "MLP"), "2 C F + F + C");
+  c.n_kv_head = 0, c.d_head = 7, c.bias = false;
+  EXPECT_EQ(formula(c, "attention: queries, keys, values"), "3 C H D + 3 H D");
+  EXPECT_EQ(formula(c, "attention: output matrix"), "C H D");
+  EXPECT_EQ(formula(c, "MLP"), "2 C F");
+  c.mlp = MlpKind::swiglu, c.bias = true;
+  EXPECT_EQ(formula(c, "MLP"), "3 C F + 2 F + C");
 }
 
 TEST(Count, FlopsAreTwoAMultiplyAdd) {

@@ -10,7 +10,7 @@ namespace bary {
 std::string grouped(int64_t value);                     // 1,234,567
 std::string short_count(double value);                  // 950, 20.7k, 1.24M, 3.10G: three digits
 std::string bytes_text(int64_t bytes);                  // 12.3 MB, in powers of 1000
-std::string duration_text(double seconds);              // 0.42s, 7.3s, 1m 05s, 2h 03m, 3d 04h
+std::string duration_text(double seconds);              // 0.42s, 7.30s, 42.0s, 1m 05s, 2h 03m, 3d 04h
 std::string percent_text(double share);                 // 0.423 -> 42.3%
 std::string number_text(double value, int digits = 4);  // digits that count, no needless zeros; "nan", "inf", "-inf"
 

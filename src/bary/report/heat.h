@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A heatmap for a terminal: a row of shades for every row of values between 0 and 1, with its label before it and the
-// labels of the columns above, read downwards.
+// labels of the columns in a line above, each over its column and cut where it is wider than eight signs.
 #pragma once
 #include <span>
 #include <string>

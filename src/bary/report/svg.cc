@@ -91,6 +91,7 @@ std::string colour_scale(double x, double y, double low, double high) {
   const std::string least = number_text(low, 3);
   std::string out = text_at(x, y + 11, "start", least);
   x += 8 + 8 * display_width(least);
+  out += fmt::format("<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"110\" height=\"14\" fill=\"#fff\"/>", x - 1, y - 1);
   for (int i = 0; i <= 8; ++i, x += 12) out += shaded(x, y, 12, 12, i / 8.0);
   return out + "\n" + text_at(x + 8, y + 11, "start", number_text(high, 3));
 }
@@ -155,8 +156,8 @@ std::string svg_style() {
          light +
          "@media(prefers-color-scheme:dark){.picture "
          "text{fill:#ddd}.ground{fill:#16181c}.grid{stroke:#333}.axis{stroke:#"
-         "999}.picture .on{fill:#fff}.picture .off{fill:#222}" +
-         dark + "}.picture .off{fill:#222}";
+         "999}.picture .on{fill:#fff}.picture .off{fill:#000}" +
+         dark + "}.picture .off{fill:#000}";
 }
 
 std::string svg_line_plot(std::span<const Series> series, const SvgPlot& p, bool standalone) {
@@ -215,6 +216,9 @@ std::string svg_heatmap(std::span<const double> values, const SvgHeatmap& m, boo
     out += text_at(x, top - 6, "start", m.column_labels[static_cast<size_t>(c)],
                    fmt::format(" transform=\"rotate(-90 {:.1f} {})\"", x, top - 6));
   }
+  // The darkest cell would vanish in a dark page: all stand on white, under either.
+  out += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"#fff\"/>\n", left - 1, top - 1,
+                     cell * columns + 1, cell_height * rows + 1);
   for (int64_t r = 0; r < rows; ++r) {
     const double y = top + cell_height * static_cast<double>(r);
     out += text_at(left - 6, y + cell_height / 2.0 + 4, "end", m.row_labels[static_cast<size_t>(r)]);
@@ -225,7 +229,7 @@ std::string svg_heatmap(std::span<const double> values, const SvgHeatmap& m, boo
       if (cell >= 30)
         out += text_at(x + cell / 2.0, y + cell_height / 2.0 + 4, "middle",
                        std::isfinite(v) ? fmt::format("{:.2f}", v) : "",
-                       share > 0.5 ? " class=\"on\" font-size=\"11\"" : " class=\"off\" font-size=\"11\"");
+                       share > 0.63 ? " class=\"on\" font-size=\"11\"" : " class=\"off\" font-size=\"11\"");
     }
     out += "\n";
   }

@@ -29,7 +29,8 @@ std::string svg_heatmap(std::span<const double> values, const SvgHeatmap& map, b
 
 std::string svg_style();                     // CSS, light and dark
 std::string escaped(std::string_view text);  // for HTML and SVG: & < > " '
-// About `count` round numbers over [low, high]: multiples of 1, 2 or 5 times a power of ten; powers of ten for `log`.
+// About `count` round numbers over [low, high]: multiples of 1, 2 or 5 times a power of ten. For `log` 1, 2 and 5 times
+// powers of ten; where these are more than twice `count`, powers of ten alone, and at last every n-th of them.
 std::vector<double> axis_ticks(double low, double high, int count, bool log);
 
 }  // namespace bary

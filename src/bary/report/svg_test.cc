@@ -48,7 +48,8 @@ TEST(Svg, NothingToDrawIsStillAPicture) {
 TEST(Svg, AHeatmapHasACellForEachValue) {
   const std::vector<double> v{0, 0.5, 1, std::nan(""), 2, -1};
   const std::string svg = svg_heatmap(v, {"m", "row", "column", {"a", "b"}, {"x", "y", "z"}}, false);
-  EXPECT_EQ(count(svg, "<rect"), 6 + 1 + 9);  // and the ground, and the scale of colours
+  EXPECT_EQ(count(svg, "<rect"),
+            6 + 1 + 9 + 2);  // and the ground, the scale of colours, the white under cells and scale
   EXPECT_THROW(svg_heatmap(v, {"m", "", "", {"a"}, {"x", "y"}}, false), Error);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multi-head attention and its gradient in double, for every option of AttentionOptions but the cache.
+// Multi-head attention and its gradient in double, for every option of AttentionOptions but the cache and lengths.
 #pragma once
 #include <fmt/format.h>
 
@@ -22,6 +22,7 @@ inline kernel::AttentionHead formula_head(const AttentionShape& s, const Attenti
   a.D = s.D;
   a.causal = o.mask != Mask::full;
   a.window = o.mask == Mask::window ? o.window : 0;
+  a.prefix = o.prefix.empty() ? 0 : o.prefix[static_cast<size_t>(b)];
   a.scale = o.scale ? static_cast<float>(1 / std::sqrt(static_cast<double>(s.D))) : 1.0f;
   a.slope =
       o.alibi ? static_cast<float>(std::pow(2.0, -8.0 * static_cast<double>(h + 1) / static_cast<double>(s.H))) : 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of tensors: 64-byte aligned blocks from a pool that belongs to the thread that asked first. A training step
-// asks for the same sizes every time, so after the first step nothing is allocated (measured: the pool matters more
-// than the tape, docs/performance.md). A block freed by another thread goes back to its own pool.
+// asks for the same sizes every time, so after the first step nothing is allocated. A block freed by another thread
+// goes back to its own pool.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -22,7 +22,7 @@ Tensor activation(const Tensor& x, Activation act);
 Tensor matmul(const Tensor& a, const Tensor& b);     // (B,T,S) (B,S,D) -> (B,T,D)
 Tensor matmul_nt(const Tensor& a, const Tensor& b);  // (B,T,D) (B,S,D) -> (B,T,S): a b^T
 
-// Which keys a query may see: causal j <= t, window j > t - window (0: no limit), full everything.
+// Which keys a query may see: causal j <= t, window the same and j > t - window (at least 1), full everything.
 enum class Mask { causal, full, window };
 Tensor masked(const Tensor& scores, Mask mask, int64_t window = 0);  // (B,T,S), -inf where the mask forbids
 Tensor masked_from(const Tensor& scores, std::vector<int64_t> end);  // -inf at and past end[r] of row r

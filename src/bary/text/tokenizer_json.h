@@ -3,7 +3,7 @@
 // ids (encode with add_special_tokens=False there), and files written there are read here as far as bary knows what
 // they ask for; anything else is refused by name, never ignored.
 //
-// Read: model BPE (merges as ["a","b"] or "a b"; a pair given twice: the first counts) on bytes spelled as in
+// Read: model BPE (merges as ["a","b"] or "a b"; a pair given twice: the last counts) on bytes spelled as in
 // byte_map.h, pre-tokenizer ByteLevel, with its own pattern, with a Split before it, or with none; WordLevel over
 // single characters. Not influencing ids, and so not looked into: post_processor, truncation, padding. bary's own facts
 // (kind, tie rule, count of each merge, corpus hash, fingerprint) stand in the member "bary", which other readers pass

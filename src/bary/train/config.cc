@@ -18,7 +18,9 @@ void TrainConfig::describe_data(Options& o) {
         "text to learn from: a file, a folder, -, a name (tinyshakespeare, two-nouns, ...), or a folder "
         "with train.bin");
   o.add("corpus", &corpus, "where a named text lies (file or folder)");
-  o.add("tokenizer", &tokenizer, "bpe, byte, char, or the path of a tokenizer.json");
+  o.add("tokenizer", &tokenizer,
+        "bpe, byte, char, or the path of a tokenizer.json; of pairs (--task) char unless another is named, and never "
+        "bpe");
   o.add("ties", &ties, "which of two equally frequent pairs is merged first", {.choices = {"first", "hf", "bytes"}});
   o.add("val_fraction", &val_fraction, "share of the tokens, at the end, held out",
         {.min = 0, .max = 1, .below_max = true});
@@ -28,7 +30,8 @@ void TrainConfig::describe_data(Options& o) {
         "pairs of your own");
   o.add("data", &data, "task=pairs: a file with SOURCE, a tab and TARGET a line", {.value_name = "FILE"});
   o.add("data_target", &data_target, "or the targets in a file of their own, line for line", {.value_name = "FILE"});
-  o.add("source_tokenizer", &source_tokenizer, "one of the source's own (as --tokenizer); empty: one for both");
+  o.add("source_tokenizer", &source_tokenizer,
+        "one of the source's own: char, byte, or a tokenizer.json; empty: one for both");
   o.add("symbols", &symbols, "letters of copy, reverse and sort", {.min = 2, .max = 26});
   o.add("min_length", &min_length, "shortest source of them", {.min = 1, .max = 100000});
   o.add("max_length", &max_length, "longest", {.min = 1, .max = 100000});
@@ -50,12 +53,12 @@ void TrainConfig::describe_run(Options& o) {
   o.add("gradient_accumulation_steps", &gradient_accumulation_steps, "batches an update", {.min = 1, .max = 1 << 20});
   o.add("seed", &seed, "of initial values, batches and dropout");
   o.add("threads", &threads, "cores to use (0: all); never changes a result", {.min = 0, .max = 1024});
-  o.add(
-      "traversal", &traversal,
-      {{"auto", Traversal::automatic},
-       {"depth_first", Traversal::depth_first},
-       {"layer_by_layer", Traversal::layer_by_layer}},
-      "a sequence through all layers at a time (small models), or a layer for all sequences; changes speed and memory");
+  o.add("traversal", &traversal,
+        {{"auto", Traversal::automatic},
+         {"depth_first", Traversal::depth_first},
+         {"layer_by_layer", Traversal::layer_by_layer}},
+        "a sequence through all layers at a time (small models), or a layer for all sequences (large and recurrent "
+        "ones); changes speed and memory");
   o.add("on_nan", &on_nan, {{"stop", OnNan::stop}, {"skip", OnNan::skip}},
         "what a loss or gradient that is not finite does");
 }
@@ -87,7 +90,8 @@ void TrainConfig::describe_optimiser(Options& o) {
 
 void TrainConfig::describe_watching(Options& o) {
   o.group("Watching");
-  o.add("eval_interval", &eval_interval, "updates between evaluations (0: only at the end)", {.min = 0, .max = kHuge});
+  o.add("eval_interval", &eval_interval, "updates between evaluations (0: only before the first and after the last)",
+        {.min = 0, .max = kHuge});
   o.add("eval_iters", &eval_iters, "fixed windows an evaluation during the run (all: the whole held-out text)",
         {.min = 1, .max = kHuge, .words = {{"all", 0}}});
   o.add("eval_seed", &eval_seed, "names those windows");

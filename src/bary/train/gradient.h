@@ -7,7 +7,8 @@
 //     ones) after another, with its own tape and memory. A sequence's activations stay in a cache; a buffer of
 //     gradients for each group.
 //   layer by layer: all sequences pass each layer together, and the threads share the rows of its products. For models
-//     whose gradient is larger than any cache; one buffer of gradients, and the activations of a whole batch.
+//     whose gradient is larger than any cache, and for recurrent ones, whose step of one sequence is a matrix times a
+//     vector; one buffer of gradients, and the activations of a whole batch.
 // A token table that is also the head, or two sides' table, is used more than once: rows looked up in it are summed by
 // group apart (tensor/row_sums.h) and added last, so that this holds for it as well.
 #pragma once

@@ -22,7 +22,8 @@ class Objective {
   // The sum of the loss over the sequences of update `it`, its gradient in `into`. `pass` names seed and step.
   virtual GradientSum::Result gradient(int64_t it, const Pass& pass, GradientSum& into) const = 0;
   virtual bool has(Part part) const = 0;
-  // `count` fixed sequences of a part, named by `seed`; 0: all that there are.
+  // `count` fixed sequences of a part, named by `seed`; 0: all windows of a part of a text; of pairs all where they
+  // are held out and a list of at most 10,000, else 1,000 draws (PairData::fixed).
   virtual Evaluation evaluate(Part part, int64_t count, uint64_t seed) const = 0;
   virtual double flops_per_update() const = 0;
 

@@ -36,7 +36,8 @@ class PairData {
 
   CodedPair coded(const TextPair& pair) const;
   std::vector<CodedPair> update(uint64_t seed, int64_t it, const UpdateSize& size) const;
-  // `count` fixed pairs named by `seed`; 0: a thousand, or all of a held-out text.
+  // `count` fixed pairs named by `seed`, drawn with replacement; 0: all of a held-out list of at most 10,000, and of a
+  // longer one, of pairs without end and of those learned from 1,000 draws.
   std::vector<CodedPair> fixed(PairSplit split, int64_t count, uint64_t seed) const;
 
  private:
