@@ -183,7 +183,9 @@ Findings judge(const Rows& rows, const Plan&) {
       "Memory is counted by the allocator: input, projections, scores, weights after the softmax and result, without "
       "the parameters. "
       "Forward alone, no mask, as the published table. The stored path ends at 8,192: at 16,384 scores and weights "
-      "are 8 GB each. What of a whole block is linear in n, part by part, stands under lengths (Q6).");
+      "are 8 GB each. C2 linear was asked of the whole peak at first, which inputs and outputs rule; since then it is "
+      "asked of the memory beyond them, and C2 same beside it. What of a whole block is linear in n, part by part, "
+      "stands under lengths (Q6).");
   return f;
 }
 

@@ -160,8 +160,8 @@ void judge_neighbours(Findings& f, const Rows& rows, const Plan& plan) {
     for (const char* when : {"before", "after"}) {
       if (before["labels"].empty()) break;  // another text
       const std::vector<std::string> labels = rows.at(first)[when]["labels"];
-      f.maps.push_back({fmt::format("cosine of words, {} training, rows drawn from {}", when, name), "word", "word",
-                        labels, labels, numbers_in(rows.at(first)[when]["map"]), 0, 1});
+      f.maps.push_back({fmt::format("cosine of words, {} training, rows drawn from {}, seed 1", when, name), "word",
+                        "word", labels, labels, numbers_in(rows.at(first)[when]["map"]), 0, 1});
     }
   }
   f.tables.emplace_back("mean cosine of words of one group and of different groups", table);

@@ -194,7 +194,7 @@ void show(Findings& f, const Rows& rows) {
            model ? percent_text(rows.sample(name, "later").mean()) : ""});
     if (!model) continue;
     curves.series.push_back({name, rows.numbers(first, "steps"), rows.numbers(first, "losses")});
-    f.maps.push_back(position_map(std::string("who looks where in the first block, mean over heads: ") + name,
+    f.maps.push_back(position_map(std::string("who looks where in the first block, mean over heads, seed 1: ") + name,
                                   rows.numbers(first, "map")));
   }
   f.tables.emplace_back("tokens of the held-out text that were hidden, the same for all", t);

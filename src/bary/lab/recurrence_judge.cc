@@ -10,9 +10,10 @@ namespace {
 
 Sample reaches(const Rows& rows, const std::string& row) {
   Sample s;
-  for (int64_t seed = 1; rows.has(fmt::format("{}/{}", row, seed)); ++seed) {
+  for (int64_t seed = 1; rows.run(fmt::format("{}/{}", row, seed)); ++seed) {
     const std::string key = fmt::format("{}/{}", row, seed);
-    s.values.push_back(reach(rows.numbers(key, "lengths"), rows.numbers(key, "norms")));
+    s.values.push_back(rows.stopped(key) ? std::nan("")
+                                         : reach(rows.numbers(key, "lengths"), rows.numbers(key, "norms")));
   }
   return s;
 }
@@ -21,9 +22,11 @@ const Network& network(const std::string& name) {
 }
 
 void tell_gradients(const Rows& rows, Findings& f) {
-  Figure start{"gradient of the loss at step T for the input of step 1, before training", "T", "norm", {}, true, true};
-  Figure trained{"the same after training on the text", "T", "norm", {}, true, true};
-  Figure other{"before training: what is left of another token 5", "token", "relative difference", {}, true, true};
+  Figure start{
+      "gradient of the loss at step T for the input of step 1, before training, seed 1", "T", "norm", {}, true, true};
+  Figure trained{"the same after training on the text, seed 1", "T", "norm", {}, true, true};
+  Figure other{
+      "before training: what is left of another token 5, seed 1", "token", "relative difference", {}, true, true};
   Table t({{"network", Align::left},
            {"norm at T = 4", Align::right},
            {"at 16", Align::right},

@@ -83,7 +83,8 @@ Verdict both(Verdict a, Verdict b) {
 
 bool Rows::stopped(const std::string& key) const {
   auto found = rows_.find(key);
-  return found != rows_.end() && found->second.is_object() && found->second.contains("stopped");
+  return found != rows_.end() && found->second.is_object() && found->second.contains("stopped") &&
+         found->second["stopped"].is_string();
 }
 
 const nlohmann::json& Rows::at(const std::string& key) const {

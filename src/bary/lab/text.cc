@@ -12,7 +12,7 @@ static void tell_stopped(const Experiment& e, const Rows& rows, const Plan& plan
   for (const Unit& u : e.units(plan))
     if (rows.stopped(u.key))
       f.notes.push_back(fmt::format("{} {}; it counts against every claim it takes part in.", u.key,
-                                    rows.all().at(u.key).value("stopped", "broke off")));
+                                    rows.all().at(u.key)["stopped"].get<std::string>()));
 }
 
 static std::string what_is_missing(const Experiment& e, const Rows& rows, const Plan& plan) {

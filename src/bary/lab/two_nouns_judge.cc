@@ -172,6 +172,18 @@ void tell_circuit(const Rows& rows, Findings& f) {
   if (t.rows() > 0) f.tables.emplace_back("the circuit of two blocks (weights are means over four heads)", t);
 }
 
+// Does block 1, mean over four heads, put a quarter on wet and next to nothing on tired in every seed?
+bool adjective_in_block_1(const Rows& rows) {
+  bool every = rows.has(kTwo);
+  for (int64_t seed = 1; rows.has(fmt::format("two blocks/{}", seed)); ++seed) {
+    const auto first = rows.numbers(fmt::format("two blocks/{}", seed), "map 1");
+    const size_t T = first.size() / std::size(kAdjectives);
+    if (T <= static_cast<size_t>(kAdjectiveAt)) return false;
+    every = every && first[kWet * T + kAdjectiveAt] > 0.2 && first[kTired * T + kAdjectiveAt] < 0.05;
+  }
+  return every;
+}
+
 double total_variation(const std::vector<double>& map, size_t a, size_t b) {
   const size_t T = map.size() / std::size(kAdjectives);
   double sum = 0;
@@ -194,8 +206,13 @@ double kinds_apart(const std::vector<double>& map) {
 void judge_looking(const Rows& rows, const Plan& plan, Findings& f) {
   double scores = 0, weights = 0;
   Sample ratio, without_1, without_2;
-  for (int64_t seed = 1; rows.has(fmt::format("two blocks/{}", seed)); ++seed) {
+  for (int64_t seed = 1; rows.run(fmt::format("two blocks/{}", seed)); ++seed) {
     const std::string key = fmt::format("two blocks/{}", seed);
+    if (rows.stopped(key)) {
+      scores = weights = std::nan("");
+      for (Sample* s : {&ratio, &without_1, &without_2}) s->values.push_back(std::nan(""));
+      continue;
+    }
     const auto first = rows.numbers(key, "map 1"), second = rows.numbers(key, "map 2"), off = rows.numbers(key, "off");
     if (first.empty() || second.empty() || off.size() != 2 * (kHeads + 1)) return;
     scores = greater_of(scores, rows.number(key, "scores apart"));
@@ -289,18 +306,25 @@ Findings judge_two_nouns(const Rows& rows, const Plan& plan) {
       "adjective to the answering position at once for its MLP to decide. So two hops are what two blocks find, not "
       "what the task demands, and what is left without block 1 may lie above chance.",
       "W0, the map of a model of the text as it is, stands under induction, which trains one."};
-  if (plan.budget == Budget::chapter) {
+  auto fails = [&](const char* id) {
+    return std::any_of(f.outcomes.begin(), f.outcomes.end(),
+                       [&](const Outcome& o) { return o.id == id && o.verdict == Verdict::fails; });
+  };
+  if (fails("W4 map") && adjective_in_block_1(rows))
     f.notes.push_back(
-        "Why W4 map does not hold: seeds 1 to 3 find the two hops in the other order than published. For the "
-        "adjectives "
-        "of one kind, wet among them, one head of block 1 looks at the adjective and at nothing else (a quarter of the "
-        "mean over heads); without that head half of the answers are wrong. Block 2 then fetches the noun. The "
-        "published "
-        "maps, where block 1 brings the first noun and block 2 reads tired, are another solution of the same task.");
+        "Why W4 map does not hold: the two hops come in the other order than published. For the adjectives of one "
+        "kind, wet among them, one head of block 1 looks at the adjective and at little else (a quarter of the mean "
+        "over "
+        "heads), and block 2 fetches the noun. The published maps, where block 1 brings the first noun and block 2 "
+        "reads "
+        "tired, are another solution of the same task.");
+  if (fails("W2 one block"))
     f.notes.push_back(
         "Why W2 one block does not hold: with the sizes and updates chosen here one block is right in every held-out "
-        "sentence of the leaky language, at seeds 1 to 3. The published 91.7 % was not found.");
-  }
+        "sentence of the leaky language, or nearly; the published 91.7 % was not found. Where every seed of it is "
+        "right "
+        "in more than 99 % the average cannot lie a point above, whatever its spread: that was said undecided at "
+        "first.");
   return f;
 }
 

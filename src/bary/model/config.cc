@@ -190,27 +190,46 @@ void ModelConfig::describe_pairs(Options& o) {
         "what a recurrent target reads of its source beside the last state");
 }
 
+// Names whose values are not the ones that say "nothing of it": a config that spells out what is so anyway is right.
+static std::vector<std::string_view> said(std::initializer_list<std::pair<std::string_view, bool>> options) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, says_something] : options)
+    if (says_something) names.push_back(name);
+  return names;
+}
+
 // What does nothing without a source, without recurrent layers, or where the token table is the head
 static std::vector<Idle> idle_around(const ModelConfig& c) {
   std::vector<Idle> idle;
+  const std::string arch = arch_name(c);
   if (!c.has_source() && c.arch != Arch::encoder_decoder)
-    idle.push_back({{"n_encoder_layer", "share_embeddings", "attend"},
-                    fmt::format("is of a source of its own, and this model (arch={}) has none", arch_name(c))});
-  if (!c.recurrent())
-    idle.push_back({{"attend"}, fmt::format("is of recurrent layers, and arch={} has blocks", arch_name(c))});
-  if (c.tie_embeddings && c.head_bias)  // asked for without a bias, a tied head does as it is told
-    idle.push_back({{"head_bias"}, "is of a head of its own, and tie_embeddings makes the token table the head"});
+    idle.push_back({said({{"n_encoder_layer", c.n_encoder_layer != 0}, {"share_embeddings", c.share_embeddings}}),
+                    fmt::format("is of a source of its own, and this model (arch={}) has none", arch)});
+  if (!c.recurrent() || !c.has_source())
+    idle.push_back({said({{"attend", c.attend != Attend::none}}),
+                    fmt::format("is of recurrent layers with a source, and this is arch={}", arch)});
+  if (c.tie_embeddings)
+    idle.push_back({said({{"head_bias", c.head_bias}}),
+                    "is of a head of its own, and tie_embeddings makes the token table the head"});
   return idle;
+}
+
+static std::vector<std::string_view> rotary_options(const ModelConfig& c) {
+  return said({{"rope_theta", true},
+               {"rope_scaling", c.rope_scaling != RopeScaling::none},
+               {"rope_factor", c.rope_factor != 1},
+               {"rope_original", c.rope_original != 0}});
 }
 
 std::vector<Idle> idle_options(const ModelConfig& c) {
   std::vector<Idle> idle = idle_around(c);
   if (c.recurrent()) {
-    idle.push_back(
-        {{"n_head", "d_head",     "n_kv_head",    "mlp_ratio",   "pos",           "norm",       "norm_kind", "norm_eps",
-          "mlp",    "mixer",      "mask",         "window",      "scale",         "residual",   "attn_proj", "qkv_bias",
-          "bias",   "rope_theta", "rope_scaling", "rope_factor", "rope_original", "embed_scale"},
-         fmt::format("is of models made of blocks, and arch={} has recurrent layers", arch_name(c))});
+    const std::string why = fmt::format("is of models made of blocks, and arch={} has recurrent layers", arch_name(c));
+    idle.push_back({{"n_head", "d_head", "n_kv_head", "mlp_ratio", "pos", "norm", "norm_kind", "norm_eps", "mlp",
+                     "mixer", "mask", "window", "scale", "residual", "attn_proj", "qkv_bias", "bias"},
+                    why});
+    idle.push_back({rotary_options(c), why});
+    idle.push_back({said({{"embed_scale", c.embed_scale}}), why});
     return idle;
   }
   if (c.arch == Arch::encoder && c.mask != Mask::full)
@@ -219,9 +238,7 @@ std::vector<Idle> idle_options(const ModelConfig& c) {
     idle.push_back({{"n_head", "d_head", "n_kv_head", "scale", "attn_proj", "qkv_bias", "mask"},
                     "is of attention, and mixer is another"});
   if (c.mask != Mask::window) idle.push_back({{"window"}, "is how many keys mask=window sees, and mask is another"});
-  if (c.pos != Position::rotary)
-    idle.push_back(
-        {{"rope_theta", "rope_scaling", "rope_factor", "rope_original"}, "is of rotary positions, and pos is another"});
+  if (c.pos != Position::rotary) idle.push_back({rotary_options(c), "is of rotary positions, and pos is another"});
   if (c.mlp == MlpKind::none) idle.push_back({{"mlp_ratio"}, "is of the MLP, and mlp is none"});
   if (c.norm == NormPlace::none)
     idle.push_back({{"norm_kind", "norm_eps"}, "is of the normalisation, and norm is none"});

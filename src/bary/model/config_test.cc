@@ -193,9 +193,21 @@ TEST(IdleOptions, AreThoseThatWouldDoNothing) {
   };
   for (size_t i = 0; i < questions.size(); ++i) {
     ModelConfig c;
+    c.rope_scaling = RopeScaling::ntk, c.rope_factor = 2, c.rope_original = 64;
+    c.n_encoder_layer = 3, c.share_embeddings = true, c.attend = Attend::dot, c.embed_scale = true;
     questions[i].change(c);
     for (const std::string& name : questions[i].idle) EXPECT_TRUE(is_idle(c, name)) << i << " " << name;
     for (const std::string& name : questions[i].used) EXPECT_FALSE(is_idle(c, name)) << i << " " << name;
+  }
+}
+
+TEST(IdleOptions, AValueThatSaysWhatIsSoAnywayIsNoMistake) {
+  for (Arch arch : {Arch::decoder, Arch::encoder, Arch::rnn, Arch::lstm, Arch::gru}) {
+    ModelConfig c;
+    c.arch = arch, c.tie_embeddings = true, c.head_bias = false, c.mask = Mask::full;
+    for (const char* name : {"n_encoder_layer", "share_embeddings", "attend", "rope_scaling", "rope_factor",
+                             "rope_original", "embed_scale", "head_bias"})
+      EXPECT_FALSE(is_idle(c, name)) << name;
   }
 }
 
