@@ -182,8 +182,7 @@ Findings judge(const Rows& rows, const Plan& plan) {
   auto number = [&](const char* key, const char* field) { return rows.number(key, field); };
   auto none_differ = [&](const char* id, const char* key) {
     if (!rows.has(key)) return;
-    f.say(id,
-          fmt::format("{} of {} differ", number(key, "different"), grouped(static_cast<int64_t>(number(key, "all")))),
+    f.say(id, fmt::format("{} of {} differ", number(key, "different"), rows.count(key, "all")),
           verdict_of(number(key, "different") == 0));
   };
   none_differ("M5 look-up", "look-up");
@@ -194,7 +193,7 @@ Findings judge(const Rows& rows, const Plan& plan) {
     f.notes.push_back(
         fmt::format("The product with a one-hot row takes {} operations a token at this size, the "
                     "look-up copies {} numbers.",
-                    grouped(static_cast<int64_t>(number("look-up", "operations"))), number("look-up", "copied")));
+                    rows.count("look-up", "operations"), number("look-up", "copied")));
   judge_neighbours(f, rows, plan);
   if (rows.has("bank")) {
     const bool holds = number("bank", "row_different") == 0 && number("bank", "met") == 0 &&

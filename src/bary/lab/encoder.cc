@@ -188,9 +188,9 @@ void show(Findings& f, const Rows& rows) {
     if (!rows.has(first)) continue;
     const Sample loss = rows.sample(name, "loss");
     const bool counted = std::string(name) == "neighbours", model = rows.at(first).contains("parameters");
-    t.row({name, model ? grouped(static_cast<int64_t>(rows.number(first, "parameters"))) : "",
-           grouped(static_cast<int64_t>(rows.number(first, "asked"))), rows.sample(name, "right").text(),
-           counted ? "" : loss.text(), counted ? "" : number_text(std::exp(loss.mean())),
+    t.row({name, model ? rows.count(first, "parameters") : "", rows.count(first, "asked"),
+           rows.sample(name, "right").text(), counted ? "" : loss.text(),
+           counted ? "" : number_text(std::exp(loss.mean())),
            model ? percent_text(rows.sample(name, "later").mean()) : ""});
     if (!model) continue;
     curves.series.push_back({name, rows.numbers(first, "steps"), rows.numbers(first, "losses")});

@@ -44,8 +44,8 @@ void tell_accuracy(const Rows& rows, Findings& f) {
       const std::string row = pair_row(a, task);
       if (!rows.has(row + "/1")) continue;
       auto text = [&](const char* field) { return percent(rows.sample(row, field)).text(); };
-      t.row({task, a.name, grouped(static_cast<int64_t>(rows.number(row + "/1", "parameters"))), text("exact"),
-             text("right"), text("longer exact"), text("longer right")});
+      t.row({task, a.name, rows.count(row + "/1", "parameters"), text("exact"), text("right"), text("longer exact"),
+             text("longer right")});
     }
   }
   t.rule();

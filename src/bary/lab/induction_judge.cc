@@ -86,7 +86,7 @@ void tell_heads(const char* name, const std::vector<Course>& all, Table& t) {
       t.row({fmt::format("{}/{}", name, c.seed), std::to_string(h / Course::kHeads + 1),
              std::to_string(h % Course::kHeads + 1), cell(c.induction), fmt::format("{:.3f}", c.uniform),
              cell(c.previous), fmt::format("{:.3f}", c.uniform_previous), cell(c.copying),
-             fmt::format("{:.3f}", 1 / c.symbols), grouped(static_cast<int64_t>(c.rows))});
+             fmt::format("{:.3f}", 1 / c.symbols), count_text(c.rows)});
     }
   }
 }
@@ -274,7 +274,8 @@ Findings judge_induction(const Rows& rows, const Plan& plan) {
       "again. Its heads end above the uniform baseline because what they would have to look at lies 6 to 16 tokens "
       "back, and they have learned places: with each head's mean weight at every place put in for its own they score "
       "as much. That comparison, and its half of the rule, were added after the first run; the bound of 0.1 is older. "
-      "W0 was added with them.",
+      "W0 was added with them: its rule counts how pointed rows are, which is less than what they mean; the picture "
+      "shows the map as it is.",
       "The model of the text has MLPs and is the ladder's two blocks; what it shows is what came out."};
   return f;
 }

@@ -60,8 +60,8 @@ Findings judge(const Rows& rows, const Plan& plan) {
     rung += 1;
     if (v.n() == 0) continue;
     const std::string first = std::string(r.model) + "/1";
-    table.row({r.says, grouped(static_cast<int64_t>(rows.number(first, "parameters"))), v.text(), r.val,
-               train(r.model).text(), r.train, before.n() ? (before - v).text(3) : ""});
+    table.row({r.says, rows.count(first, "parameters"), v.text(), r.val, train(r.model).text(), r.train,
+               before.n() ? (before - v).text(3) : ""});
     before = v;
     bars.series[0].x.push_back(rung), bars.series[0].y.push_back(v.mean());
     bars.series[1].x.push_back(rung), bars.series[1].y.push_back(train(r.model).mean());

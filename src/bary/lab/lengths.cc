@@ -131,13 +131,13 @@ void judge_weights(Findings& f, const Rows& rows) {
     }
     std::vector<std::string> cells{kind.name};
     for (size_t i = 0; i < n.size(); ++i) {
-      cells.push_back(grouped(static_cast<int64_t>(n[i])));
+      cells.push_back(count_text(n[i]));
       const int64_t more_rows = kind.pos == Position::learned ? kLengths[i] - kLengths[0] : 0;
       same = same && n[i] - n[0] == static_cast<double>(kWidth * more_rows);
     }
-    const auto longest = static_cast<int64_t>(rows.number(key, "longest"));
+    const double longest = rows.number(key, "longest");
     same = same && longest == (kind.pos == Position::learned ? 16 : 256) && rows.at(key)["same_prefix"] == true;
-    cells.push_back("up to " + std::to_string(longest));
+    cells.push_back("up to " + count_text(longest));
     table.row(cells);
   }
   f.tables.emplace_back("parameters of a model made for texts of T tokens (two blocks, width 64, 256 bytes)", table);
@@ -146,7 +146,7 @@ void judge_weights(Findings& f, const Rows& rows) {
 
 void judge_passes(Findings& f, const Rows& rows) {
   auto number = [&](const char* key, const char* field) { return rows.number(key, field); };
-  auto whole = [&](const char* key, const char* field) { return grouped(static_cast<int64_t>(number(key, field))); };
+  auto whole = [&](const char* key, const char* field) { return rows.count(key, field); };
   Table table({{"", Align::left},
                {"tokens", Align::right},
                {"passes", Align::right},

@@ -70,8 +70,8 @@ void judge_training(Findings& f, const Rows& rows, const Plan& plan) {
     const std::string first = std::string(name) + "/1";
     if (!rows.has(first)) continue;
     const Sample val = rows.sample(name, "val");
-    table.row({name, grouped(static_cast<int64_t>(rows.number(first, "parameters"))), val.text(),
-               rows.sample(name, "train").text(), name == kTrained[0] ? "" : (val - whole).text(3)});
+    table.row({name, rows.count(first, "parameters"), val.text(), rows.sample(name, "train").text(),
+               name == kTrained[0] ? "" : (val - whole).text(3)});
     curves.series.push_back({name, rows.numbers(first, "steps"), rows.numbers(first, "losses")});
   }
   f.tables.emplace_back("trained on the text: perplexity", table);

@@ -102,8 +102,6 @@ nlohmann::json build(const Work&) {
   return row;
 }
 
-std::string whole(double v) { return std::isfinite(v) ? grouped(static_cast<int64_t>(v)) : ""; }
-
 void family_pictures(const Rows& rows, Findings& f) {
   Table table({{"model", Align::left},
                {"width", Align::right},
@@ -122,15 +120,15 @@ void family_pictures(const Rows& rows, Findings& f) {
   for (const char* name : kFamily) {
     if (!rows.has(name)) continue;
     auto v = [&](const char* field) { return rows.number(name, field); };
-    std::vector<std::string> cells{name, whole(v("width")), whole(v("layers"))};
+    std::vector<std::string> cells{name, count_text(v("width")), count_text(v("layers"))};
     map.row_labels.push_back(name);
     for (size_t i = 0; i < std::size(kParts); ++i) {
       const double share = v(kParts[i].field) / v("total");
-      cells.push_back(whole(v(kParts[i].field)));
+      cells.push_back(count_text(v(kParts[i].field)));
       map.values.push_back(share);
       figure.series[i].x.push_back(v("total")), figure.series[i].y.push_back(share);
     }
-    cells.push_back(whole(v("total")));
+    cells.push_back(count_text(v("total")));
     table.row(cells);
   }
   f.tables.emplace_back("parameters by part, all blocks together; a head tied to the token table counts once", table);
@@ -153,14 +151,15 @@ void say_gpt2(const Rows& rows, Findings& f) {
   Table table({{"GPT-2 small", Align::left}, {"counted", Align::right}, {"published", Align::right}});
   bool exact = true;
   for (const Line& l : lines) {
-    table.row({l.part, whole(l.measured), whole(l.published)});
+    table.row({l.part, count_text(l.measured), count_text(l.published)});
     exact = exact && l.measured == l.published;
   }
   f.tables.emplace_back("the arithmetic of GPT-2 small", table);
   const double share = v("tokens") / v("total");
-  f.say("M2", whole(v("total")), verdict_of(exact));
+  f.say("M2", count_text(v("total")), verdict_of(exact));
   f.say("M2 table", percent_text(share), verdict_of(share >= 0.305 && share < 0.315));
-  f.say("M1 biases", whole(v("less without q, k, v biases")), verdict_of(v("less without q, k, v biases") == 2304));
+  f.say("M1 biases", count_text(v("less without q, k, v biases")),
+        verdict_of(v("less without q, k, v biases") == 2304));
 }
 
 void say_heads(const Rows& rows, Findings& f) {
@@ -169,9 +168,10 @@ void say_heads(const Rows& rows, Findings& f) {
     return !x.empty() && std::all_of(x.begin(), x.end(), [&](double v) { return v == x[0]; });
   };
   const double output = attention.empty() ? 0 : attention[0] - rows.number("heads", "without output matrix");
-  f.say("B10 heads", "128 x 128 over 1 to 128 heads: " + whole(attention.empty() ? 0 : attention[0]),
+  f.say("B10 heads", "128 x 128 over 1 to 128 heads: " + count_text(attention.empty() ? 0 : attention[0]),
         verdict_of(constant(attention)));
-  f.say("Q7", "output matrix " + whole(output), verdict_of(constant(attention) && constant(mlp) && output == 16'512));
+  f.say("Q7", "output matrix " + count_text(output),
+        verdict_of(constant(attention) && constant(mlp) && output == 16'512));
 }
 
 Findings judge(const Rows& rows, const Plan&) {
@@ -199,9 +199,9 @@ Findings judge(const Rows& rows, const Plan&) {
   if (rows.has("heads")) say_heads(rows, f);
   if (rows.has("built")) {
     Table table({{"rung", Align::left}, {"parameters held", Align::right}});
-    for (const char* name : kLadder) table.row({name, whole(rows.number("built", name))});
+    for (const char* name : kLadder) table.row({name, count_text(rows.number("built", name))});
     f.tables.emplace_back("models of the ladder, built and counted", table);
-    f.say("M1 built", "block: " + whole(rows.number("built", "block")),
+    f.say("M1 built", "block: " + count_text(rows.number("built", "block")),
           verdict_of(rows.at("built")["same"] == true && rows.number("built", "block") == 477'696));
   }
   f.notes.push_back("Any other configuration: bary params --n_embd 512 --n_layer 8 ... prints the same arithmetic.");

@@ -76,7 +76,7 @@ void tell_copies(const Rows& rows, Findings& f) {
       for (size_t i = 0; i < count; ++i) exact[i].values.push_back(e[i]);
       tokens.values.push_back(right.back());
     }
-    std::vector<std::string> cells{bridge, grouped(static_cast<int64_t>(rows.number(first, "parameters")))};
+    std::vector<std::string> cells{bridge, rows.count(first, "parameters")};
     Series line{bridge, {}, {}};
     for (size_t i = 0; i < count; ++i) {
       cells.push_back(exact[i].text(3));
@@ -153,9 +153,8 @@ void tell_texts(const Rows& rows, Findings& f) {
     const std::string key = text_row(n) + "/1";
     if (!rows.has(key)) continue;
     const bool block = n.arch == Arch::decoder;
-    t.row({n.name, std::to_string(n.width), grouped(static_cast<int64_t>(rows.number(key, "parameters"))),
-           rows.sample(text_row(n), "val").text(), block ? "38.07" : "", rows.sample(text_row(n), "train").text(),
-           block ? "18.77" : ""});
+    t.row({n.name, std::to_string(n.width), rows.count(key, "parameters"), rows.sample(text_row(n), "val").text(),
+           block ? "38.07" : "", rows.sample(text_row(n), "train").text(), block ? "18.77" : ""});
     curves.series.push_back({n.name, rows.numbers(key, "steps"), rows.numbers(key, "losses")});
   }
   f.tables.emplace_back("perplexity on the text, one layer or block each, equal updates", t);

@@ -101,6 +101,8 @@ Sample Rows::sample(const std::string& row, const std::string& field) const {
   return s;
 }
 
+std::string count_text(double count) { return std::fabs(count) < 0x1p53 ? grouped(static_cast<int64_t>(count)) : ""; }
+
 double number_in(const nlohmann::json& value) { return value.is_number() ? value.get<double>() : std::nan(""); }
 
 std::vector<double> numbers_in(const nlohmann::json& list) {
@@ -113,6 +115,10 @@ std::vector<double> numbers_in(const nlohmann::json& list) {
 double Rows::number(const std::string& key, const std::string& field) const {
   const nlohmann::json& row = at(key);
   return row.is_object() && row.contains(field) ? number_in(row[field]) : std::nan("");
+}
+
+std::string Rows::count(const std::string& key, const std::string& field) const {
+  return count_text(number(key, field));
 }
 
 std::vector<double> Rows::numbers(const std::string& key, const std::string& field) const {

@@ -46,6 +46,7 @@ Verdict verdict_of(bool holds);
 Verdict both(Verdict a, Verdict b);  // fails if either does, holds if both do
 
 // What a row keeps: JSON has no NaN, a null stands for it; also of what is no number or no list of them.
+std::string count_text(double count);  // "1,024"; "" of NaN
 double number_in(const nlohmann::json& value);
 std::vector<double> numbers_in(const nlohmann::json& list);
 
@@ -65,6 +66,7 @@ class Rows {
   Sample sample(const std::string& row, const std::string& field) const;
   double number(const std::string& key, const std::string& field) const;                // NaN if not measured
   std::vector<double> numbers(const std::string& key, const std::string& field) const;  // empty if not measured
+  std::string count(const std::string& key, const std::string& field) const;            // "1,024"; "" if not measured
   const Map& all() const { return rows_; }
 
  private:

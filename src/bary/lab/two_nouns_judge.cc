@@ -37,7 +37,7 @@ void tell_accuracy(const Rows& rows, Findings& f) {
   auto add = [&](const char* language, const std::string& model, const std::string& row, const char* published) {
     const Sample s = right(rows, row);
     if (s.n() == 0) return;
-    auto count = [&](const char* field) { return grouped(static_cast<int64_t>(rows.number(row + "/1", field))); };
+    auto count = [&](const char* field) { return rows.count(row + "/1", field); };
     t.row({language, model, count("parameters"), count("sentences"), s.text(), published,
            percent(rows.sample(row, "wrong noun")).text(), each_seed(s)});
   };

@@ -204,7 +204,7 @@ std::string svg_heatmap(std::span<const double> values, const SvgHeatmap& m, boo
   int tallest = 0;
   for (const std::string& l : m.column_labels) tallest = std::max(tallest, display_width(l));
   const int cell = static_cast<int>(std::clamp<int64_t>(560 / std::max<int64_t>(columns, 1), 14, 44));
-  const int cell_height = std::min(cell, 28), left = 28 + 8 * widest, top = 44 + 8 * tallest;
+  const int cell_height = std::min(cell, 28), left = 28 + 8 * widest, top = 50 + 8 * tallest;
   const int width = left + cell * static_cast<int>(columns) + 16, bottom = top + cell_height * static_cast<int>(rows),
             height = bottom + 34;
   std::string out = opened(std::max(width, 24 + 7 * display_width(m.title)), height, m.title, standalone);
