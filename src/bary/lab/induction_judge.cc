@@ -271,7 +271,7 @@ Findings judge_induction(const Rows& rows, const Plan& plan) {
       "beside what uniform attention scores there. Copying is the share of the rise in logits that goes to the "
       "token looked at, when the head looks at one position alone; chance is 1/V.",
       "One layer lowers the second copy's loss as well, without induction: it learns that what was seen is seen "
-      "again. Its heads end above the uniform baseline because what they would have to look at lies 6 to 16 tokens "
+      "again. Its heads end above the uniform baseline because what they would have to look at lies 5 to 15 tokens "
       "back, and they have learned places: with each head's mean weight at every place put in for its own they score "
       "as much. That comparison, and its half of the rule, were added after the first run; the bound of 0.1 is older. "
       "W0 was added with them: its rule counts how pointed rows are, which is less than what they mean; the picture "
