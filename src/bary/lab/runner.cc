@@ -66,12 +66,12 @@ class Runner {
       data_ = TrainData::load(options_.data, {});
       results_.set_corpus_sha256(data_->sha256);
     }
-    const std::pair<TokenSpan, const char*> parts[] = {{data_->train, "part to learn from"},
-                                                       {data_->val, "held-out part"}};
+    const std::pair<TokenSpan, const char*> parts[] = {{data_->train, "part of the text to learn from"},
+                                                       {data_->val, "held-out part of the text"}};
     for (const auto& [part, name] : parts)
       BARY_CHECK(part.size() > window,
-                 "lab: the {} of the text has {} tokens, windows of {} need at least {}; choose a longer text", name,
-                 part.size(), window, window + 1);
+                 "lab: the {} has {} tokens, windows of {} need at least {}; choose a longer text", name, part.size(),
+                 window, window + 1);
     return *data_;
   }
 
