@@ -100,17 +100,7 @@ TEST(AttentionBackward, SlopeNoScaleAndDropout) {
 }
 
 TEST(AttentionBackward, APrefixIsSeenByEveryQuery) {
-  for (int64_t T : kLengths) {
-    for (int64_t prefix : {int64_t{1}, int64_t{5}, T / 2, T}) {
-      AttentionHead h = head_of(T, 16);
-      h.prefix = prefix;
-      expect_right(h);
-    }
-  }
-  AttentionHead h = head_of(70, 20);
-  h.prefix = 30;
-  h.slope = 0.25f;
-  expect_right(with_dropout(h, 0.3f));
+  for (const AttentionHead& h : heads_with_a_prefix()) expect_right(h);
 }
 
 TEST(AttentionBackward, FewerOrMoreKeysThanQueries) {

@@ -93,6 +93,21 @@ struct AttentionRun {
 inline const std::vector<int64_t> kLengths =
     kSlowBuild ? std::vector<int64_t>{1, 7, 65, 257, 300}
                : std::vector<int64_t>{1, 2, 5, 6, 7, 63, 64, 65, 130, 256, 257, 300, 520};
+
+// Keys before the prefix are seen by every query, the others by those after them.
+inline std::vector<AttentionHead> heads_with_a_prefix() {
+  std::vector<AttentionHead> heads;
+  auto add = [&](AttentionHead h, int64_t prefix) {
+    h.prefix = prefix;
+    heads.push_back(h);
+  };
+  for (int64_t T : kLengths)
+    for (int64_t prefix : {int64_t{1}, int64_t{5}, T / 2, T - 1, T}) add(head_of(T, 16), prefix);
+  AttentionHead sloped = with_dropout(head_of(70, 20), 0.3f);
+  sloped.slope = 0.25f;
+  add(sloped, 30);
+  return heads;
+}
 inline const std::vector<int64_t> kWidths =
     kSlowBuild ? std::vector<int64_t>{1, 20, 80} : std::vector<int64_t>{1, 4, 8, 16, 20, 32, 40, 64, 80};
 

@@ -90,11 +90,9 @@ Findings judge(const Rows& rows, const Plan& plan) {
     t.row({number_text(steps.back(), 4), grouped(counted), whole.text(), right.text(), "10",
            rows.sample("copy", "loss").text(3)});
   f.tables.emplace_back("1,000 sequences that were not trained on, dropout off", t);
-  Figure curve{"loss of each batch, dropout on, seed 1", "updates", "nats a token", {}, false, true};
-  for (int64_t seed = 1; rows.has(fmt::format("copy/{}", seed)); ++seed) {
-    const std::string key = fmt::format("copy/{}", seed);
-    curve.series.push_back({"seed " + std::to_string(seed), rows.numbers(key, "steps"), rows.numbers(key, "losses")});
-  }
+  Figure curve{"loss of each batch, dropout on, task/seed", "updates", "nats a token", {}, false, true};
+  for (const std::string& key : rows.keys("copy"))
+    if (rows.has(key)) curve.series.push_back({key, rows.numbers(key, "steps"), rows.numbers(key, "losses")});
   f.figures.push_back(curve);
   f.notes = {
       "Width 512, eight heads, two blocks a side, dropout 0.1, eleven tokens, no label smoothing; norm before each "

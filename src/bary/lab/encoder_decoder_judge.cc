@@ -66,8 +66,8 @@ void tell_reading(const Rows& rows, Findings& f) {
     const std::string row = pair_row(two_stacks(), task), first = row + "/1";
     if (!rows.has(first) || std::string(task) == "sort") continue;
     Sample blocks[2];
-    for (int64_t seed = 1; rows.has(fmt::format("{}/{}", row, seed)); ++seed) {
-      const auto means = rows.numbers(fmt::format("{}/{}", row, seed), "blocks");
+    for (const std::string& key : rows.keys(row)) {
+      const auto means = rows.numbers(key, "blocks");
       for (size_t i = 0; i < std::size(blocks) && i < means.size(); ++i) blocks[i].values.push_back(means[i]);
     }
     t.row({task, std::string(task) == "reverse" ? "j = n - 1 - i" : "j = i", blocks[0].text(3), blocks[1].text(3),

@@ -85,6 +85,11 @@ struct Findings {
   std::vector<HeatMap> maps;
   std::vector<std::string> notes;  // sentences: what was chosen where the text is silent, why a figure differs
 
+  Verdict verdict(const std::string& id) const {  // as said; open if nothing was
+    for (const Outcome& o : outcomes)
+      if (o.id == id) return o.verdict;
+    return Verdict::undecided;
+  }
   // Words between figures none of which was measured yet ("? against ?") are left out.
   void say(std::string id, std::string measured, Verdict verdict) {
     const bool empty = verdict == Verdict::undecided && measured.find_first_of("0123456789") == std::string::npos;

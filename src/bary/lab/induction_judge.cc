@@ -10,7 +10,7 @@ namespace {
 
 // What one training left behind, head by head
 struct Course {
-  int64_t seed = 1;
+  std::string key;
   std::vector<double> steps, loss;                                // of the second copy
   std::vector<std::vector<double>> induction, previous, copying;  // [head, layer by layer][moment]
   double uniform = 0, uniform_previous = 0, symbols = 0, rows = 0;
@@ -55,6 +55,7 @@ std::vector<std::vector<double>> by_head(const nlohmann::json& row, const char* 
 Course course(const Rows& rows, const std::string& key) {
   Course c;
   if (!rows.has(key)) return c;
+  c.key = key;
   c.steps = rows.numbers(key, "steps"), c.loss = rows.numbers(key, "second copy");
   c.induction = by_head(rows.at(key), "induction"), c.previous = by_head(rows.at(key), "previous");
   c.copying = by_head(rows.at(key), "copying");
@@ -65,9 +66,8 @@ Course course(const Rows& rows, const std::string& key) {
 
 std::vector<Course> courses(const Rows& rows, const char* name) {
   std::vector<Course> all;
-  for (int64_t seed = 1; rows.run(fmt::format("{}/{}", name, seed)); ++seed) {
-    Course c = course(rows, fmt::format("{}/{}", name, seed));
-    c.seed = seed;
+  for (const std::string& key : rows.keys(name)) {
+    Course c = course(rows, key);
     if (!c.empty()) all.push_back(std::move(c));
   }
   return all;
@@ -75,18 +75,17 @@ std::vector<Course> courses(const Rows& rows, const char* name) {
 
 // NaN for every training that broke off, whatever was to be read from it
 void add_stopped(const Rows& rows, const char* name, Sample& s) {
-  for (int64_t seed = 1; rows.run(fmt::format("{}/{}", name, seed)); ++seed)
-    if (rows.stopped(fmt::format("{}/{}", name, seed))) s.values.push_back(std::nan(""));
+  for (const std::string& key : rows.keys(name))
+    if (rows.stopped(key)) s.values.push_back(std::nan(""));
 }
 
-void tell_heads(const char* name, const std::vector<Course>& all, Table& t) {
+void tell_heads(const std::vector<Course>& all, Table& t) {
   for (const Course& c : all) {
     for (size_t h = 0; h < c.induction.size(); ++h) {
       auto cell = [&](const std::vector<std::vector<double>>& v) { return fmt::format("{:.3f}", v[h].back()); };
-      t.row({fmt::format("{}/{}", name, c.seed), std::to_string(h / Course::kHeads + 1),
-             std::to_string(h % Course::kHeads + 1), cell(c.induction), fmt::format("{:.3f}", c.uniform),
-             cell(c.previous), fmt::format("{:.3f}", c.uniform_previous), cell(c.copying),
-             fmt::format("{:.3f}", 1 / c.symbols), count_text(c.rows)});
+      t.row({c.key, std::to_string(h / Course::kHeads + 1), std::to_string(h % Course::kHeads + 1), cell(c.induction),
+             fmt::format("{:.3f}", c.uniform), cell(c.previous), fmt::format("{:.3f}", c.uniform_previous),
+             cell(c.copying), fmt::format("{:.3f}", 1 / c.symbols), count_text(c.rows)});
     }
   }
 }
@@ -165,7 +164,7 @@ Figures of_two_layers(const Rows& rows, const std::vector<Course>& two) {
     size_t strongest = 0;
     for (size_t h = 1; h < Course::kHeads; ++h)
       if (c.previous[h].back() > c.previous[strongest].back()) strongest = h;
-    const auto without = rows.numbers(fmt::format("{}/{}", kTwoLayers, c.seed), "without");
+    const auto without = rows.numbers(c.key, "without");
     if (strongest < without.size()) s.circuit.values.push_back(without[strongest] - c.loss.back());
   }
   for (Sample* each : {&s.best, &s.climb, &s.previous, &s.circuit}) add_stopped(rows, kTwoLayers, *each);
@@ -226,7 +225,7 @@ Findings judge_induction(const Rows& rows, const Plan& plan) {
            {"copying", Align::right},
            {"chance", Align::right},
            {"rows scored", Align::right}});
-  tell_heads(kTwoLayers, two, t), tell_heads(kOneLayer, one, t), tell_heads(kText, text, t);
+  tell_heads(two, t), tell_heads(one, t), tell_heads(text, t);
   if (t.rows() > 0) f.tables.emplace_back("every head at the end of training, model/seed", t);
   draw(two, one, text, f);
   show_text_map(rows, plan, f);
@@ -238,11 +237,11 @@ Findings judge_induction(const Rows& rows, const Plan& plan) {
   say("W6 two layers", two.empty() ? "" : fmt::format("{} (uniform {:.3f})", s.best.text(3), two[0].uniform),
       at_least(s.best, 0.9));
   Sample text_alone;  // the most any head gets beyond what places alone would give it
-  for (size_t i = 0; i < one.size(); ++i) {
-    const auto by_place = rows.numbers(fmt::format("{}/{}", kOneLayer, one[i].seed), "by place");
+  for (const Course& c : one) {
+    const auto by_place = rows.numbers(c.key, "by place");
     std::vector<double> more;
-    for (size_t h = 0; h < by_place.size() && h < one[i].induction.size(); ++h)
-      more.push_back(one[i].induction[h].back() - by_place[h]);
+    for (size_t h = 0; h < by_place.size() && h < c.induction.size(); ++h)
+      more.push_back(c.induction[h].back() - by_place[h]);
     text_alone.values.push_back(greatest(more));
   }
   add_stopped(rows, kOneLayer, control), add_stopped(rows, kOneLayer, text_alone);
@@ -271,11 +270,11 @@ Findings judge_induction(const Rows& rows, const Plan& plan) {
       "beside what uniform attention scores there. Copying is the share of the rise in logits that goes to the "
       "token looked at, when the head looks at one position alone; chance is 1/V.",
       "One layer lowers the second copy's loss as well, without induction: it learns that what was seen is seen "
-      "again. Its heads end above the uniform baseline because what they would have to look at lies 5 to 15 tokens "
-      "back, and they have learned places: with each head's mean weight at every place put in for its own they score "
-      "as much. That comparison, and its half of the rule, were added after the first run; the bound of 0.1 is older. "
-      "W0 was added with them: its rule counts how pointed rows are, which is less than what they mean; the picture "
-      "shows the map as it is.",
+      "again. What its heads would have to look at lies 5 to 15 tokens back, and they have learned places, so they end "
+      "above the uniform baseline. The comparison with places alone (each head's mean weight at every place put in "
+      "for its own), and its half of the rule, were added after the first run; the bound of 0.1 is older. W0 was added "
+      "with them: its rule counts how pointed rows are, which is less than what they mean; the picture shows the map "
+      "as it is.",
       "The model of the text has MLPs and is the ladder's two blocks; what it shows is what came out."};
   return f;
 }

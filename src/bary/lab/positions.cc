@@ -165,10 +165,12 @@ Findings judge(const Rows& rows, const Plan& plan) {
       "means more tokens with a long past.",
       "The learned table has 256 rows; those past 64 are as they were drawn, N(0,1), but for the 3 % that weight decay "
       "takes.",
-      "Rotary positions are rescaled by 4 at every length, with no further training (temperature of YaRN included). "
-      "Position interpolation divides every angle, also those that tell neighbours apart: it reads no better at 64 "
-      "tokens than at 256, and at 256 as badly as plain rotary reads there. Chen et al. (2023) train on after it. NTK "
-      "and YaRN leave the fast pairs as they were."};
+      "Rotary positions are rescaled by 4 at every length, with no further training (temperature of YaRN included)."};
+  if (plan.published_setting() && rows.has("rotary/1") && f.verdict("P5 interpolation") != Verdict::holds)
+    f.notes.push_back(
+        "Why P5 interpolation does not hold: it divides every angle, also those that tell neighbours apart, and the "
+        "model reads even its own 64 tokens hardly better than 256. Chen et al. (2023) train on after it. NTK and YaRN "
+        "leave the fast pairs as they were.");
   return f;
 }
 

@@ -10,8 +10,7 @@ namespace {
 
 Sample reaches(const Rows& rows, const std::string& row) {
   Sample s;
-  for (int64_t seed = 1; rows.run(fmt::format("{}/{}", row, seed)); ++seed) {
-    const std::string key = fmt::format("{}/{}", row, seed);
+  for (const std::string& key : rows.keys(row)) {
     s.values.push_back(rows.stopped(key) ? std::nan("")
                                          : reach(rows.numbers(key, "lengths"), rows.numbers(key, "norms")));
   }
@@ -69,8 +68,7 @@ void tell_copies(const Rows& rows, Findings& f) {
     const size_t count = std::size(kCopied);
     std::vector<Sample> exact(count);
     Sample tokens;
-    for (int64_t seed = 1; rows.has(fmt::format("{}/{}", bridge, seed)); ++seed) {
-      const std::string key = fmt::format("{}/{}", bridge, seed);
+    for (const std::string& key : rows.keys(bridge)) {
       const auto e = rows.numbers(key, "exact"), right = rows.numbers(key, "right");
       if (e.size() != count || right.size() != count) continue;
       for (size_t i = 0; i < count; ++i) exact[i].values.push_back(e[i]);

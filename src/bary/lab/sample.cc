@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bary/lab/sample.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -92,12 +94,15 @@ const nlohmann::json& Rows::at(const std::string& key) const {
   return has(key) ? rows_.find(key)->second : kNothing;
 }
 
+std::vector<std::string> Rows::keys(const std::string& row) const {
+  std::vector<std::string> all;
+  for (std::string key = row + "/1"; run(key); key = fmt::format("{}/{}", row, all.size() + 1)) all.push_back(key);
+  return all;
+}
+
 Sample Rows::sample(const std::string& row, const std::string& field) const {
   Sample s;
-  for (int64_t seed = 1; run(row + "/" + std::to_string(seed)); ++seed) {
-    const double v = number(row + "/" + std::to_string(seed), field);
-    s.values.push_back(v);
-  }
+  for (const std::string& key : keys(row)) s.values.push_back(number(key, field));
   return s;
 }
 

@@ -45,8 +45,9 @@ Verdict larger(const Sample& a, const Sample& b);
 Verdict verdict_of(bool holds);
 Verdict both(Verdict a, Verdict b);  // fails if either does, holds if both do
 
-// What a row keeps: JSON has no NaN, a null stands for it; also of what is no number or no list of them.
 std::string count_text(double count);  // "1,024"; "" of NaN
+
+// What a row keeps. JSON has no NaN: a null stands for it, and so does whatever else is no number; no list is empty.
 double number_in(const nlohmann::json& value);
 std::vector<double> numbers_in(const nlohmann::json& list);
 
@@ -61,8 +62,9 @@ class Rows {
   bool run(const std::string& key) const { return rows_.contains(key); }        // it will not be run again
   bool has(const std::string& key) const { return run(key) && !stopped(key); }  // it can be judged
   bool stopped(const std::string& key) const;
-  const nlohmann::json& at(const std::string& key) const;  // null if there is nothing to judge
-  // The field of rows "row/1", "row/2", ...; those not run are left out.
+  const nlohmann::json& at(const std::string& key) const;       // null if there is nothing to judge
+  std::vector<std::string> keys(const std::string& row) const;  // "row/1", "row/2", ... as far as they were run
+  // The field of each of these
   Sample sample(const std::string& row, const std::string& field) const;
   double number(const std::string& key, const std::string& field) const;                // NaN if not measured
   std::vector<double> numbers(const std::string& key, const std::string& field) const;  // empty if not measured

@@ -95,6 +95,16 @@ TEST(Rows, SeedsAreCollectedInOrderUntilOneIsMissing) {
   EXPECT_EQ(rows.sample("a", "v").values, (std::vector<double>{1, 2}));
 }
 
+TEST(Rows, AStoppedOneIsRunAndHasNoFigures) {
+  const Rows rows({{"a/1", {{"v", 1}}}, {"a/2", {{"stopped", "why"}}}, {"a/3", {{"v", 3}}}, {"a/5", {{"v", 5}}}});
+  EXPECT_EQ(rows.keys("a"), (std::vector<std::string>{"a/1", "a/2", "a/3"}));
+  EXPECT_TRUE(rows.run("a/2") && rows.stopped("a/2") && !rows.has("a/2"));
+  EXPECT_FALSE(rows.run("a/4") || rows.stopped("a/4") || rows.has("a/4"));
+  EXPECT_EQ(rows.sample("a", "v").n(), 3);
+  EXPECT_EQ(within(rows.sample("a", "v"), 0, 10), Verdict::fails);
+  EXPECT_EQ(rows.count("a/1", "v"), "1");
+  EXPECT_EQ(rows.count("a/2", "v"), "");
+}
 TEST(Rows, WhatIsNotThereIsNotANumber) {
   const Rows rows({{"a", {{"v", nullptr}, {"list", {1, nullptr}}}}});
   EXPECT_TRUE(std::isnan(rows.number("a", "v")));

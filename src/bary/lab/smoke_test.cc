@@ -8,6 +8,7 @@
 #include "bary/base/error.h"
 #include "bary/base/file.h"
 #include "bary/base/random.h"
+#include "bary/lab/lost_figures_test.h"
 #include "bary/lab/machine.h"
 #include "bary/lab/page.h"
 #include "bary/lab/runner.h"
@@ -30,15 +31,6 @@ std::string made_up_text() {
     text += words[static_cast<size_t>(u * u * 2000)] + (random.below(9) ? " " : ".\n");
   }
   return text;
-}
-
-// Numbers that are not whole become what is written for NaN.
-void lose_figures(nlohmann::json& j) {
-  if (j.is_number_float()) {
-    j = nullptr;
-  } else if (j.is_structured()) {
-    for (auto& part : j) lose_figures(part);
-  }
 }
 
 // What could not be measured holds nothing; claims of counts and bits have nothing to lose.

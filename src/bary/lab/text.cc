@@ -7,7 +7,6 @@
 
 namespace bary::lab {
 
-// A reader must see that a verdict speaks of fewer rows than its rule does.
 static void tell_stopped(const Experiment& e, const Rows& rows, const Plan& plan, Findings& f) {
   for (const Unit& u : e.units(plan))
     if (rows.stopped(u.key))
@@ -15,6 +14,7 @@ static void tell_stopped(const Experiment& e, const Rows& rows, const Plan& plan
                                     rows.all().at(u.key)["stopped"].get<std::string>()));
 }
 
+// A reader must see that a verdict speaks of fewer rows than its rule does.
 static std::string what_is_missing(const Experiment& e, const Rows& rows, const Plan& plan) {
   const std::vector<Unit> units = e.units(plan);
   const auto there = std::count_if(units.begin(), units.end(), [&](const Unit& u) { return rows.run(u.key); });
